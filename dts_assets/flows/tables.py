@@ -37,7 +37,7 @@ from dts_assets.planning.judgements import with_quarantined
 from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
-from dts_assets.stages.changelog_decoder import TableTally, TallyKey
+from dts_assets.stages.table_tallies import TableTally, TallyKey
 
 Number = TypeVar("Number", int, float)
 

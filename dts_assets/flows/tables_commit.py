@@ -23,7 +23,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import tables_as_stored
 from dts_assets.planning.pauses import Fault
-from dts_assets.stages.changelog_decoder import TableTally, TallyKey
+from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.store.commit import Rectangle, stands_at
 from dts_assets.store.files import WrittenFile
 
@@ -188,7 +188,7 @@ def _stored_tallies(
             row.invalid_values, row.partial_moves, row.first_position, row.last_position,
             quarantined_entries=row.quarantined_entries,
             invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}), keys=row.keys,
-            lists=row.lists,
+            lists=row.lists, statements=row.statements,
         )
         for row in rows
         if row.table not in without
@@ -226,6 +226,7 @@ def window_tables_of(
             redelivered=before.get((start, partition, table), 0),
             quarantined=tally.quarantined,
             truncations=tally.truncations,
+            statements=tally.statements,
             quarantined_entries=tally.quarantined_entries,
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,

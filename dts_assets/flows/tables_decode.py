@@ -149,8 +149,8 @@ def _decode(
     )
     session = spark()
     targets = {table: target for table, (_, target) in opened.results.items()}
-    renamed = {table: some for table, some in sources.items() if table in targets and not routes.shard_columns(table)}
-    tasks = _tasks(pipeline, plan, targets, before, renamed, cores=count_cores(session))
+    known = {table: some for table, some in sources.items() if table in targets}
+    tasks = _tasks(pipeline, plan, targets, before, known, cores=count_cores(session))
     progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     done = run_tasks(session, tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
@@ -191,7 +191,7 @@ def _tasks(
     *,
     cores: int,
 ) -> list[TablesTask]:
-    """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of renamed tables."""
+    """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of each table."""
     lake = pipeline.lake
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
         lake.ensure(pipeline.path(name), system)

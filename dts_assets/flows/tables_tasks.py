@@ -19,9 +19,10 @@ from dts_assets.model.columns import Column
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
-from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder, TableTally, TallyKey
+from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
 from dts_assets.stages.entries_wanted import EntriesWanted
+from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.wire.format import WireFormat
@@ -46,7 +47,7 @@ class TablesTask:
     """The decoding of some entries files.
 
     The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start. ``sources`` are
-    the source tables of renamed tables.
+    the source tables of each table, where there are routes.
     """
 
     paths: tuple[str, ...]

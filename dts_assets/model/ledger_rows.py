@@ -127,7 +127,7 @@ class ServerPositions:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EmptiedTable:
-    """A table that a statement empties or drops, known or not.
+    """A table that a statement empties, drops or alters, known or not.
 
     Where ``table`` is empty they are all tables of a ``database``.
     """
@@ -143,7 +143,7 @@ class EmptiedTable:
 
 
 def emptied_among(emptied: Iterable[EmptiedTable], tables: Iterable[TableId]) -> list[TableId]:
-    """Return those of some tables that statements empty or drop, in their order."""
+    """Return those of some tables that statements name, in their order."""
     named = {one.id for one in emptied}
     return [table for table in tables if table in named or TableId(table.database, "", "") in named]
 
@@ -155,9 +155,11 @@ class IngestWindow:
     ``refreshes`` are the readings that the window consists of; none if it was read only after it had closed. ``resume`` is the
     state that the next refresh goes on with; None if that has to begin anew, and once the window is closed. ``emptying`` counts
     the statements that take away all rows of a table; None where they were not counted. ``emptied`` names these tables; it is
-    empty beside such statements where they are too many, or were not named. ``left_open`` are the entry sets whose
-    fragments are ``carried_out``, ``taken_over`` those whose fragments are ``carried_in``. ``seen_tables`` tells, where messages
-    carry ids, which tables have rows of a full load and other changes, and in which order.
+    empty beside such statements where they are too many, or were not named. ``altering`` counts the statements that may change
+    a table in another way, ``altered`` names these tables, and ``unread`` has the words of those that were not understood; both
+    are empty where they are too many. ``left_open`` are the entry sets whose fragments are ``carried_out``, ``taken_over`` those
+    whose fragments are ``carried_in``. ``seen_tables`` tells, where messages carry ids, which tables have rows of a full load and
+    other changes, and in which order.
     """
 
     kafka_partition: int
@@ -182,6 +184,9 @@ class IngestWindow:
     resume: bytes | None = None
     emptying: int | None = None
     emptied: tuple[EmptiedTable, ...] = field(default=(), kw_only=True)
+    altering: int = field(default=0, kw_only=True)
+    altered: tuple[EmptiedTable, ...] = field(default=(), kw_only=True)
+    unread: tuple[str, ...] = field(default=(), kw_only=True)
     left_open: tuple[OpenSet, ...] = ()
     taken_over: tuple[OpenSet, ...] = ()
     seen_tables: tuple[SeenTable, ...] = ()
@@ -208,7 +213,8 @@ class WindowTable:
     """The result of a tables run for one table in one Kafka partition and window.
 
     ``quarantined`` counts changes, ``quarantined_entries`` the entries that hold them, each a row of ``quarantine``. ``filtered``
-    counts the changes that a row filter left out.
+    counts the changes that a row filter left out. ``statements`` are those that may have changed columns, rows that no event
+    tells, or the table's name; the positions are theirs, too.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
     by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the lists of columns that their events
     carried, in order, each as a digest; ``table_shapes`` has their names. ``run`` names the run that wrote the counts last.
@@ -223,6 +229,7 @@ class WindowTable:
     quarantined: int
     filtered: int = field(default=0, kw_only=True)
     truncations: int = field(default=0, kw_only=True)
+    statements: int = field(default=0, kw_only=True)
     quarantined_entries: int = field(default=0, kw_only=True)
     row_hash: int
     absent_rows: int

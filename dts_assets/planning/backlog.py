@@ -11,8 +11,9 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 
-from dts_assets.model.ledger_rows import BacklogTable, IngestWindow, emptied_among
+from dts_assets.model.ledger_rows import BacklogTable, IngestWindow
 from dts_assets.model.tables import TableId
+from dts_assets.planning.named_tables import may_mean_any, tables_named
 
 _ALL_LOOKED_AT = TableId("", "", "")
 """The table of the row that says with which layers the backlog is kept. No table of a source has an empty name."""
@@ -55,14 +56,13 @@ def concerned_tables(
         cells: The marks of ingest of the windows that the run makes.
         described: The tables that entries of these windows describe.
         counted: The tables that have counts of these windows: their rows may go.
-        tables: The known source tables. A statement may empty a table without an entry in the windows.
+        tables: The known source tables. A statement may change a table without an entry in the windows.
         lake_table: The function that gives the lake table of a source table.
     """
     cells = list(cells)
-    if backlog is None or any(cell.emptying != 0 and not cell.emptied for cell in cells):
+    if backlog is None or any(map(may_mean_any, cells)):
         return None
-    emptied = {table for cell in cells for table in cell.emptied}
-    return backlog.union(described, counted, map(lake_table, emptied_among(emptied, tables)))
+    return backlog.union(described, counted, map(lake_table, tables_named(cells, tables)))
 
 
 def entered(rows: Sequence[BacklogTable], tables: Iterable[TableId], run: str) -> list[BacklogTable]:

@@ -72,6 +72,9 @@ class Decoded:
     positions: tuple[ServerPositions, ...] = ()
     emptying: int = 0
     emptied: tuple[EmptiedTable, ...] = ()
+    altering: int = 0
+    altered: tuple[EmptiedTable, ...] = ()
+    unread: tuple[str, ...] = ()
     heads_from: tuple[Cell, ...] = ()
     looked_beyond: bool = False
     resume: bytes | None = None
@@ -165,6 +168,9 @@ def entries_mark(
         resume=decoded.resume,
         emptying=decoded.emptying,
         emptied=decoded.emptied,
+        altering=decoded.altering,
+        altered=decoded.altered,
+        unread=decoded.unread,
         left_open=decoded.left_open,
         taken_over=taken_over,
         seen_tables=decoded.seen_tables,

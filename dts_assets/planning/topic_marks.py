@@ -22,6 +22,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Problem
 from dts_assets.model.runs import Run
 from dts_assets.model.spans import Cell, partition_key
+from dts_assets.model.statement_words import tables_in_words
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
@@ -29,6 +30,7 @@ from dts_assets.planning.cuts import cut_of_window
 from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
+from dts_assets.planning.named_tables import may_mean_any
 from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.proofs import ProofState, WindowProof, prove_behind
 from dts_assets.planning.settled_ids import SeenIds
@@ -44,7 +46,7 @@ No row depends on them.
 """
 
 TABLES_INPUT = "tables"
-"""The name under which windows with statements that empty a table record the known tables."""
+"""The name under which windows with statements that change a table record the known tables."""
 
 _NO_STATEMENT = "none"
 
@@ -137,21 +139,24 @@ class TopicHistory:
             if self.rows[cell].statements:
                 counted = ",".join(map(str, sorted(self.statements.get(cell, ()))))
                 texts.append(input_text(statements_input(cell), counted or _NO_STATEMENT))
-                texts += self._texts_of_emptied(self.rows[cell])
+                texts += self._texts_of_named(self.rows[cell])
             suspicion = self.suspicions.get(cell)
             texts += self._texts_of_ids(cell)
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
         return tuple(sorted(set(texts)))
 
-    def _texts_of_emptied(self, row: IngestWindow) -> Iterator[str]:
-        """Yield the inputs of a cell whose statements empty tables.
+    def _texts_of_named(self, row: IngestWindow) -> Iterator[str]:
+        """Yield the inputs of a cell whose statements empty or alter tables.
 
         Such a table may be known only later, by rows of another window.
         """
-        if row.emptying != 0 and not row.emptied:  # any table may be meant
+        if may_mean_any(row):
             yield input_text(TABLES_INPUT, self.tables)
-        for one in row.emptied:
+        for words in row.unread:
+            name = digest_of_tables([TableId("", "", words)])
+            yield input_text(f"{TABLES_INPUT}:{name}", digest_of_tables(tables_in_words(words, self.known)))
+        for one in (*row.emptied, *row.altered):
             name = digest_of_tables([one.id])
             known = {one.id} & self.known if one.table else emptied_among([one], self.known)
             yield input_text(f"{TABLES_INPUT}:{name}", digest_of_tables(known))
@@ -352,7 +357,7 @@ def row_inputs(inputs: Iterable[str]) -> set[str]:
 
 
 def is_tables_input(text: str) -> bool:
-    """Return whether an input tells which tables are known, of all or of those that a statement empties."""
+    """Return whether an input tells which tables are known, of all or of those that a statement names."""
     return text.startswith((f"{TABLES_INPUT}=", f"{TABLES_INPUT}:"))
 
 

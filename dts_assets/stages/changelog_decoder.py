@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
-from dts_assets.model.key_periods import KeyPeriod, joined_periods
+from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.routes import NO_ROUTES, Routes
@@ -34,8 +33,9 @@ from dts_assets.stages.changelog_rows import (
     stretches,
 )
 from dts_assets.stages.column_rules import RulesError, apply_rules
-from dts_assets.stages.ddl_statements import ddl_rows, statements, truncation, truncations
+from dts_assets.stages.ddl_statements import Statement, changed_tables, ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
+from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
@@ -43,7 +43,8 @@ from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
 from dts_assets.stages.routed_changes import NO_SOURCES, ChangeRoutes
-from dts_assets.stages.row_hash import Hashes, row_hashes, signed, summed
+from dts_assets.stages.row_hash import Hashes, row_hashes, summed
+from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, ToldKeys, WireFormat
@@ -60,9 +61,6 @@ DML_ENTRY_COLUMNS = (
 
 _PLACE = ["kafka_partition", "window_start", "last_offset"]
 
-TallyKey: TypeAlias = tuple[datetime, int, TableId]
-"""Window start, Kafka partition, table."""
-
 
 NO_RULES: Mapping[TableId, TableRules] = MappingProxyType({})
 
@@ -78,73 +76,6 @@ class ChangelogSink(Protocol):
 
     def statements(self, rows: pa.RecordBatch) -> None:
         """Take rows of ``ddl``."""
-
-
-@dataclass(slots=True)
-class TableTally:
-    """The counts of one table in one Kafka partition and window.
-
-    ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation. ``filtered``
-    are the changes that a row filter left out.
-    """
-
-    announced: int = 0
-    changes: int = 0
-    filtered: int = 0
-    quarantined: int = 0
-    truncations: int = 0
-    row_hash: int = 0
-    absent_rows: int = 0
-    invalid_values: int = 0
-    partial_moves: int = 0
-    first: SourcePosition | None = None
-    last: SourcePosition | None = None
-    latest_event: datetime | None = None
-    quarantined_entries: int = 0
-    invalid_columns: Counter[str] = field(default_factory=Counter)
-    keys: tuple[KeyPeriod, ...] = ()
-    lists: tuple[KeyPeriod, ...] = ()
-
-    def add(self, made: _TableRows, columns: Sequence[Column]) -> None:
-        """Count changelog rows of one Kafka partition and window (at least one)."""
-        rows = made.rows
-        keys = {column.name for column in columns if column.is_key}.union(*made.keys.distinct)
-        truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
-        absent, invalid = rows["absent"], offsets_of(rows["invalid"])
-        first, last = position_bounds(rows)
-        found = TableTally(
-            changes=rows.num_rows - truncations,
-            truncations=truncations,
-            row_hash=summed(made.hashes),
-            absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
-            invalid_values=int(invalid[-1] - invalid[0]),
-            partial_moves=count_partial_moves(rows, sorted(keys)),
-            keys=made.periods(made.keys, first, last),
-            lists=made.periods(made.carried, first, last),
-            first=first,
-            last=last,
-            latest_event=pc.max(rows["event_time"]).as_py(),
-            invalid_columns=invalid_by_column(rows["invalid"]),
-        )
-        self.merge(found)
-
-    def merge(self, other: TableTally) -> None:
-        """Add other counts of the same table, Kafka partition and window."""
-        for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.row_hash = signed(self.row_hash + other.row_hash)
-        self.invalid_columns.update(other.invalid_columns)
-        self.keys = joined_periods((*self.keys, *other.keys))
-        self.lists = joined_periods((*self.lists, *other.lists))
-        self.first = min(filter(None, (self.first, other.first)), default=None)
-        self.last = max(filter(None, (self.last, other.last)), default=None)
-        self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)
-
-
-_COUNTS = (
-    "announced", "changes", "filtered", "quarantined", "quarantined_entries", "truncations", "absent_rows", "invalid_values",
-    "partial_moves",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +143,7 @@ class ChangelogDecoder:
         decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
         self._routes = ChangeRoutes(decoded, routes, sources)
         self._emptied = ChangeRoutes(columns, routes, sources)
+        self._lake_tables = self._emptied.lake_tables
         self._wanted = wanted
         self._sink = sink
         few = len(columns) <= MANY_TABLES and not routes.merges
@@ -250,6 +182,16 @@ class ChangelogDecoder:
                 self._sink.statements(ddl_rows(ddl, found))
             for changes in truncations(found, self._emptied):
                 self._write(self._rows(changes, ddl))
+            self._count_statements(cell, found, ddl)
+
+    def _count_statements(self, cell: CellKey, found: list[Statement], ddl: pa.RecordBatch) -> None:
+        """Count the statements of a cell that may have changed tables beyond their events."""
+        (partition, start), positions = cell, source_positions(ddl)
+        until = self._wanted.compared_until.get(cell, 0)
+        for row, table in changed_tables(found, self._lake_tables):
+            tallies = self.compared if ddl["last_offset"][row].as_py() < until else self.tallies
+            position = SourcePosition(**positions[row].as_py())
+            tallies[start, partition, table].merge(TableTally(statements=1, first=position, last=position))
 
     def _read_loads(self, batch: pa.RecordBatch) -> None:
         """Write the truncations of the full loads that begin in a batch of one cell."""
@@ -415,7 +357,8 @@ class ChangelogDecoder:
         rows = made.rows
         for start, end in stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            tallies[window, partition, made.table].add(made.part(start, end), self._columns[made.table])
+            found = _tally_of(made.part(start, end), self._columns[made.table])
+            tallies[window, partition, made.table].merge(found)
 
     def _count_left_out(self, table: TableId, places: pa.RecordBatch) -> None:
         """Count changes that a row filter left out; ``places`` are at least one."""
@@ -440,6 +383,29 @@ class ChangelogDecoder:
         found = Unusable(offset, offset, rejection.reason, detail, payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
+
+
+def _tally_of(made: _TableRows, columns: Sequence[Column]) -> TableTally:
+    """Return the counts of changelog rows of one Kafka partition and window (at least one)."""
+    rows = made.rows
+    keys = {column.name for column in columns if column.is_key}.union(*made.keys.distinct)
+    truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
+    absent, invalid = rows["absent"], offsets_of(rows["invalid"])
+    first, last = position_bounds(rows)
+    return TableTally(
+        changes=rows.num_rows - truncations,
+        truncations=truncations,
+        row_hash=summed(made.hashes),
+        absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
+        invalid_values=int(invalid[-1] - invalid[0]),
+        partial_moves=count_partial_moves(rows, sorted(keys)),
+        keys=made.periods(made.keys, first, last),
+        lists=made.periods(made.carried, first, last),
+        first=first,
+        last=last,
+        latest_event=pc.max(rows["event_time"]).as_py(),
+        invalid_columns=invalid_by_column(rows["invalid"]),
+    )
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:

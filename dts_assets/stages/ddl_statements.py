@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.ledger_rows import EmptiedTable
+from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.statement_words import tables_in_words, words_of
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps
-from dts_assets.wire.ddl.effects import EffectKind, ParsedDdl
+from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
-from dts_assets.wire.ddl.schema_history import SourceStatement
+from dts_assets.wire.ddl.schema_history import SourceStatement, names_table
 from dts_assets.wire.format import TableChanges
 
 DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
@@ -71,6 +73,27 @@ class Statement:
             elif effect.kind is EffectKind.DROP_DATABASE:
                 found.add(EmptiedTable(effect.database or "", "", ""))
         return frozenset(found)
+
+    @property
+    def altered(self) -> frozenset[EmptiedTable]:
+        """The tables that are made, or get other columns, other rows or another name.
+
+        Those that lose all rows are left out. A table that is renamed is there by both names.
+        """
+        return frozenset(
+            EmptiedTable(one.database, one.schema, one.table)
+            for effect in (() if self.is_first_state else self.parsed.effects)
+            if effect.kind not in HARMLESS | _EMPTYING_SOME
+            for one in effect.tables
+        )
+
+    @property
+    def unread(self) -> str | None:
+        """The words of a statement that was not understood; None of any other.
+
+        Each may name a table that it changes.
+        """
+        return None if self.is_first_state or self.parsed.parsed else words_of(self.sql)
 
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
@@ -151,6 +174,22 @@ def truncations(found: list[Statement], routes: ChangeRoutes) -> tuple[TableChan
                 emptied.setdefault(table, []).append(Emptying(statement.index, numbers[table], shard))
                 numbers[table] += 1
     return tuple(_truncations(table, some, routes) for table, some in emptied.items())
+
+
+def changed_tables(found: list[Statement], tables: Mapping[TableId, TableId]) -> Iterator[tuple[int, TableId]]:
+    """Yield the row of each statement with every lake table that it may change.
+
+    It may change its columns, rows that no event tells, or its name. ``tables`` has the lake tables of the known source tables.
+    Several effects on one table count once.
+    """
+    for one in found:
+        named: set[TableId] = set()
+        for each in one.emptied | one.altered:
+            named.update({each.id} & tables.keys() if each.table else emptied_among([each], tables))
+        if (words := one.unread) is not None:
+            named.update(table for table in tables_in_words(words, tables) if names_table(one.sql, table))
+        for table in sorted({tables[source] for source in named}):
+            yield one.index, table
 
 
 def truncation(index: int, source: TableId, table: TableId, routes: ChangeRoutes) -> TableChanges:

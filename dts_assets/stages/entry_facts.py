@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -29,6 +29,12 @@ _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
 
 MOST_EMPTIED = 1000
 """Tables that the statements of a cell may empty by name.
+
+Where there are more, any table may be meant.
+"""
+
+MOST_UNREAD = 100_000
+"""Characters of statements of a cell that were not understood.
 
 Where there are more, any table may be meant.
 """
@@ -66,6 +72,12 @@ class EntryFacts:
     """Statements that take away all rows of a table."""
     emptied: list[EmptiedTable] = field(default_factory=list)
     """The tables that they name, one more than :data:`MOST_EMPTIED` at most."""
+    altering: int = 0
+    """Statements that may change a table in another way."""
+    altered: list[EmptiedTable] = field(default_factory=list)
+    """The tables that they name, one more than :data:`MOST_EMPTIED` at most."""
+    unread: list[str] = field(default_factory=list)
+    """The words of those that were not understood, one character more than :data:`MOST_UNREAD` at most."""
 
     def add(self, decoded: DecodedEntries, columns: EntryColumns) -> None:
         """Count the entries of one call of the decoder, ``columns`` being those of its batch."""
@@ -85,8 +97,12 @@ class EntryFacts:
             found = statements(batch)
             self.ddl_unapplied += sum(1 for one in found if not (one.is_first_state or _followed(one.parsed)))
             self.emptying += sum(1 for one in found if one.may_empty)
-            named = dict.fromkeys([*self.emptied, *sorted(table for one in found for table in one.emptied)])
-            self.emptied = list(named)[: MOST_EMPTIED + 1]
+            self.emptied = _with_named(self.emptied, (one.emptied for one in found))
+            self.altering += sum(1 for one in found if one.altered or one.unread is not None)
+            self.altered = _with_named(self.altered, (one.altered for one in found))
+            for words in dict.fromkeys(one.unread for one in found if one.unread is not None):
+                if words not in self.unread and (room := MOST_UNREAD + 1 - sum(map(len, self.unread))) > 0:
+                    self.unread.append(words[:room])
         self._see_checkpoints(decoded)
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
@@ -96,6 +112,11 @@ class EntryFacts:
             self.shapes.setdefault(shape, columns.position(first_rows[shape.table]))
         for what, count in decoded.unknown.items():
             self.unknown[what] = self.unknown.get(what, 0) + count
+
+    @property
+    def names_altered(self) -> bool:
+        """False if any table may be meant by the statements that change tables without emptying them."""
+        return len(self.altered) <= MOST_EMPTIED and sum(map(len, self.unread)) <= MOST_UNREAD
 
     def _see_checkpoints(self, decoded: DecodedEntries) -> None:
         for checkpoint in decoded.checkpoints:
@@ -152,6 +173,11 @@ def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[T
         for shape, position in part.items():
             merged[shape] = min(merged.get(shape, position), position)
     return merged
+
+
+def _with_named(before: Iterable[EmptiedTable], named: Iterable[Collection[EmptiedTable]]) -> list[EmptiedTable]:
+    """Return tables that statements name behind those before, each once, and one too many at most."""
+    return list(dict.fromkeys([*before, *sorted(table for some in named for table in some)]))[: MOST_EMPTIED + 1]
 
 
 def _followed(parsed: ParsedDdl) -> bool:

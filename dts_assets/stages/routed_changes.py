@@ -25,7 +25,7 @@ NO_SOURCES: Mapping[TableId, tuple[TableId, ...]] = MappingProxyType({})
 
 
 class ChangeRoutes:
-    """The routes of some lake tables, whose decoded ``columns`` are known; ``sources`` are those of renamed tables.
+    """The routes of some lake tables, whose decoded ``columns`` are known; ``sources`` are the known ones of each.
 
     Source tables become known with their first entry: a shard that nobody has seen needs no list.
     """
@@ -103,6 +103,16 @@ class ChangeRoutes:
         if self._routes.shard_columns(table):
             return table if self._routes.takes_shard(table, source) else None
         return table if source in self._sources.get(table, (table,)) else None
+
+    @property
+    def lake_tables(self) -> dict[TableId, TableId]:
+        """The lake tables of the source tables that are known: of merged ones those that ``sources`` name."""
+        merged = {table for table in self._columns if self._routes.shard_columns(table)}
+        return {
+            source: table
+            for table in self._columns
+            for source in self._sources.get(table, () if table in merged else (table,))
+        }
 
     def shard_image(self, table: TableId, shards: Sequence[tuple[str, ...]]) -> pa.StructArray:
         """Return the old images of truncations of a table, which are null where no shard is told."""

@@ -77,7 +77,8 @@ class Way:
             ClosedBy.MESSAGE, level_of_cell(problems, delivery), problems, CODE_VERSION, f"g{first}", ("raw=1",),
             runs=decoder.runs.runs(), checkpoints=decoder.runs.checkpoints(), statements=decoder.runs.statements(),
             delivery=delivery, emptying=facts.emptying,
-            emptied=tuple(facts.emptied), left_open=decoder.left_open, seen_tables=tuple(decoder.tables.seen),
+            emptied=tuple(facts.emptied), altering=facts.altering, altered=tuple(facts.altered), unread=tuple(facts.unread),
+            left_open=decoder.left_open, seen_tables=tuple(decoder.tables.seen),
         )  # fmt: skip
         self.entries[cell] = kept.batches
         self.rejections += kept.quarantined

@@ -375,20 +375,23 @@ def counted(partition: int, number: int, first: int | None, last: int | None, **
     return WindowTable(
         partition, START + number * HOUR, ITEMS, 9, kept, 0, 0, 7, absent, counts.get("invalid", 0), positions[0], positions[1],
         truncations=counts.get("truncations", 0), partial_moves=counts.get("moves", 0),
+        statements=counts.get("statements", 0),
     )  # fmt: skip
 
 
 def test_windows_of_kafka_partitions_add_up() -> None:
     rows = [
-        counted(0, 0, 5, 9, kept=2, absent=1),
-        counted(1, 0, 1, 7, kept=3, truncations=1, invalid=2, moves=4),
+        counted(0, 0, 5, 9, kept=2, absent=1, statements=1),
+        counted(1, 0, 1, 7, kept=3, truncations=1, invalid=2, moves=4, statements=2),
         counted(0, 1, 11, 12, kept=1),
         counted(0, 2, None, None),
         replace(counted(1, 1, 3, 4, kept=8), table=ORDERS),
     ]
     assert windows_by_table(rows) == {
         ITEMS: (
-            replace(known(0, 1, 9, changes=5, absent=1), truncations=1, invalid_values=2, partial_moves=4),
+            replace(
+                known(0, 1, 9, changes=5, absent=1), truncations=1, invalid_values=2, partial_moves=4, statements=3
+            ),
             known(1, 11, 12, changes=1),
         ),
         ORDERS: (known(1, 3, 4, changes=8),),

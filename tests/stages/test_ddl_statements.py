@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,12 +14,25 @@ from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
+from dts_assets.planning.named_tables import may_mean_any, tables_named
 from dts_assets.stages.changelog_rows import changelog_rows
-from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, Statement, ddl_rows, statements, truncations
+from dts_assets.stages.ddl_statements import (
+    DDL_ENTRY_COLUMNS,
+    Statement,
+    changed_tables,
+    ddl_rows,
+    statements,
+    truncations,
+)
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.store.columns import DDL, changelog_columns
 from dts_assets.wire.ddl.reading import effects_of
+from tests.ledger_rows import ingest_row
+from tests.tiers import examples
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ORDERS, ITEMS, OTHER = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items"), TableId("other", "", "orders")
@@ -162,3 +176,75 @@ def test_a_known_table_is_emptied_by_its_name_or_with_its_database(emptied: list
         )
     ]
     assert emptied_among(emptied, tables) == expected
+
+
+@dataclass(frozen=True)
+class Told:
+    """A statement that is told in a database, and the names of the tables that it may change."""
+
+    sql: str
+    database: str
+    changed: frozenset[TableId]
+
+
+NAMES = ("orders", "items", "order lines", "a`b", "t$1", "t")
+DATABASES = ("shopdb", "other")
+KNOWN = tuple(TableId(database, "", name) for database in DATABASES for name in NAMES if name != "t")
+LAKE = {source: TableId("lake", "", "all") if "$" in source.table else source for source in KNOWN}
+"""The lake tables of the known source tables; two of them are shards of one."""
+
+CHANGING = (
+    "ALTER TABLE {0} ADD COLUMN x int DEFAULT 5", "ALTER TABLE {0} DROP COLUMN x, ADD INDEX (y)",
+    "ALTER TABLE {0} DROP PARTITION p", "ALTER TABLE {0} ADD PRIMARY KEY (a)",
+    "CREATE TABLE IF NOT EXISTS {0} (id int)", "CREATE TABLE {0} LIKE shopdb.orders",
+    "TRUNCATE {0}", "CREATE OR REPLACE TABLE {0} (id int)", "DROP TABLE {0}, {1}", "RENAME TABLE {0} TO {1}",
+    "ALTER TABLE {0} RENAME TO {1}", "ALTER TABLE {0} ADD COLUMN x int; TRUNCATE {1}", "RENAME TABLE {0} TO x.y, x.y TO {1}",
+)  # fmt: skip
+HARMLESS = (
+    "CREATE INDEX i ON {0} (a)", "ALTER TABLE {0} ADD INDEX (a)", "ALTER DATABASE shopdb CHARACTER SET utf8mb4",
+    "CREATE VIEW {0} AS SELECT 1", "CREATE DATABASE shopdb", "GRANT SELECT ON {0} TO u", "ANALYZE TABLE {0}",
+)  # fmt: skip
+UNREAD = ("ALTER TABLE {0} FROBNICATE {1}", "FROBNICATE({0})", "ALTER TABLE {0} ADD ({1}")
+
+
+@st.composite
+def told_statements(draw: st.DrawFn) -> Told:
+    tables = [draw(st.builds(TableId, st.sampled_from(DATABASES), st.just(""), st.sampled_from(NAMES))) for _ in "ab"]
+    form = draw(st.sampled_from((*CHANGING, *HARMLESS, *UNREAD, "DROP DATABASE other")))
+    database = draw(st.sampled_from(DATABASES))
+    named = tables if "{1}" in form else tables[:1]
+    written = [_quoted(one, database if draw(st.booleans()) else None) for one in tables]
+    sql = form.format(*written)
+    if form in UNREAD:  # by the name alone, in any database; a name with a quote is not found in its quoted form
+        found = {one.table for one in named if "`" not in one.table}
+        changed = {one for one in KNOWN if one.table in found}
+    elif form in CHANGING:
+        changed = {*named}
+    else:
+        changed = {one for one in KNOWN if one.database == "other"} if "DROP" in form else set()
+    return Told(sql, database, frozenset(changed))
+
+
+def _quoted(table: TableId, database: str | None) -> str:
+    name = "`" + table.table.replace("`", "``") + "`"
+    return name if database == table.database else f"{table.database}.{name}"
+
+
+@given(st.lists(told_statements(), max_size=8))
+@examples(300)
+def test_statements_count_for_the_known_tables_that_they_may_change(told: list[Told]) -> None:
+    """Once each, whatever they do to a table; and what ingest notes of them names every such table."""
+    sent = [entry(number, "DDL", one.database, sql=one.sql) for number, one in enumerate(told)]
+    found = statements(batch(*sent))
+    expected = Counter((row, LAKE[table]) for row, one in enumerate(told) for table in one.changed & LAKE.keys())
+    assert Counter(changed_tables(found, LAKE)) == Counter(dict.fromkeys(expected, 1))
+    assert not list(changed_tables([replace(one, is_first_state=True) for one in found], LAKE))
+    cell = replace(
+        ingest_row(Cell(0, Window(START, START + timedelta(hours=1))), OffsetRange(0, 9)),
+        emptying=sum(one.may_empty for one in found), emptied=tuple({table for one in found for table in one.emptied}),
+        altering=sum(bool(one.altered) or one.unread is not None for one in found),
+        altered=tuple({table for one in found for table in one.altered}),
+        unread=tuple(one.unread for one in found if one.unread is not None),
+    )  # fmt: skip
+    assert not may_mean_any(cell)
+    assert {table for one in told for table in one.changed & LAKE.keys()} <= tables_named([cell], KNOWN)

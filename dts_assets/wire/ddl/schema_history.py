@@ -169,14 +169,15 @@ class _Following:
         perhaps_back = set[TableId]()
         if applied.problem not in (None, NO_TABLE):
             perhaps_back = {
-                table for table in self.states if table not in self.catalog.tables and _names(one.sql, table)
+                table for table in self.states if table not in self.catalog.tables and names_table(one.sql, table)
             }
             for table in sorted(perhaps_back):
                 self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=applied.problem))
         for table in sorted(perhaps_back | _concerned(applied.changes, before, self.catalog)):
             schema = self.catalog.tables.get(table)
-            if schema != before.tables.get(table):
-                changes = tuple(change for change in applied.changes if _is_about(change, table))
+            changes = tuple(change for change in applied.changes if _is_about(change, table))
+            # Tables with equal columns may change places: then rows move alone.
+            if schema != before.tables.get(table) or any(isinstance(change, TableRenamed) for change in changes):
                 self._note(table, SchemaState(one.position, schema, one.window_start, one, changes))
                 for told, missing in self.open.get(table, ()):
                     missing -= _explained(schema, told)
@@ -279,7 +280,7 @@ def _concerned(changes: Iterable[SchemaChange], before: Catalog, after: Catalog)
     return found
 
 
-def _names(sql: str, table: TableId) -> bool:
+def names_table(sql: str, table: TableId) -> bool:
     """Return whether a text has a table's name anywhere, as a word of its own."""
     return re.search(rf"(?<![\w$]){re.escape(table.table)}(?![\w$])", sql) is not None
 

@@ -66,7 +66,7 @@ def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) ->
         places: dict[str, list[tuple[SourcePosition, SourcePosition]]] = {}
         for one in count.lists:
             places.setdefault(one.columns[0], []).append((one.first, one.last))
-        if not count.lists and count.first_position is not None and count.last_position is not None:
+        if count.kept and not count.lists and count.first_position is not None and count.last_position is not None:
             there = {"": set().union(*there.values())}
             places = {"": [(count.first_position, count.last_position)]}
         for digest, bounds in places.items():
