@@ -46,6 +46,20 @@ class Cells:
         texts = pa.nulls(len(values), pa.string()) if texts is None else texts
         return cls(values, texts, np.zeros(len(values), np.bool_))
 
+    @classmethod
+    def unknown_of(cls, count: int, kind: pa.DataType) -> Cells:
+        """Return values of which none is known."""
+        return cls(pa.nulls(count, kind), pa.nulls(count, pa.string()), np.ones(count, np.bool_))
+
+    def with_others(self, others: Cells, where: Mask) -> Cells:
+        """Return these values, but those of a mask, which are taken from other ones of the same type."""
+        mask = pa.array(where)
+        return Cells(
+            pc.if_else(mask, others.values, self.values),
+            pc.if_else(mask, others.texts, self.texts),
+            np.where(where, others.unknown, self.unknown),
+        )
+
     def without(self, unknown: Mask) -> Cells:
         """Return the same values, but those of a mask, which are not known."""
         if not unknown.any():
@@ -90,33 +104,37 @@ class AlteredRows:
                 names = dict(one.names)
                 columns = {names.get(name, name): cells for name, cells in columns.items()}
             case change.ColumnModified():
-                columns[one.new.name] = _modified(columns[one.new.name], one.old, one.new, family)
+                columns[one.new.name] = modified_cells(columns[one.new.name], one.old, one.new, family=family)
             case change.ColumnsReordered():
                 columns = {name: columns[name] for name in one.names}
             case change.ColumnAdded():
                 entries = list(columns.items())
                 place = 0 if one.after is None else list(columns).index(one.after) + 1
-                columns = dict([*entries[:place], (one.column.name, self._added(one, at)), *entries[place:]])
+                columns = dict(
+                    [*entries[:place], (one.column.name, added_cells(one, self.count, at=at)), *entries[place:]]
+                )
             case change.RowsChanged() | change.Doubted():
                 return replace(self, doubts=(*self.doubts, one.reason))
         return replace(self, columns=columns)
 
-    def _added(self, one: change.ColumnAdded, at: datetime | None) -> Cells:
-        """Return the values that an added column has in rows that are there."""
-        kind = server_type(one.column)
-        if kind is None:
-            return Cells(
-                pa.nulls(self.count, pa.string()), pa.nulls(self.count, pa.string()), np.ones(self.count, np.bool_)
-            )
-        nothing = Cells.of(pa.nulls(self.count, arrow_type(kind.lake_type)))
-        if one.fill is Fill.NULL:
-            return nothing
-        if one.fill is Fill.VALUE and one.fill_value is not None:
-            return _filled(one.fill_value, kind, self.count)
-        if one.fill is Fill.NOW and kind.kind is Kind.INSTANT and not kind.digits and at is not None:
-            moment = at.replace(microsecond=0)
-            return Cells.of(pa.array([moment] * self.count, arrow_type(kind.lake_type)))
-        return replace(nothing, unknown=np.ones(self.count, np.bool_))
+
+def added_cells(one: change.ColumnAdded, count: int, *, at: datetime | None) -> Cells:
+    """Return the values that an added column has in rows that are there.
+
+    ``at`` is the statement's own time, None where it is not known.
+    """
+    kind = server_type(one.column)
+    if kind is None:
+        return Cells.unknown_of(count, pa.string())
+    nothing = Cells.of(pa.nulls(count, arrow_type(kind.lake_type)))
+    if one.fill is Fill.NULL:
+        return nothing
+    if one.fill is Fill.VALUE and one.fill_value is not None:
+        return _filled(one.fill_value, kind, count)
+    if one.fill is Fill.NOW and kind.kind is Kind.INSTANT and not kind.digits and at is not None:
+        moment = at.replace(microsecond=0)
+        return Cells.of(pa.array([moment] * count, arrow_type(kind.lake_type)))
+    return replace(nothing, unknown=np.ones(count, np.bool_))
 
 
 def _empty(column: SchemaColumn) -> Cells:
@@ -128,12 +146,14 @@ def _part(cells: Cells, count: int) -> Cells:
     return Cells(cells.values.slice(0, count), cells.texts.slice(0, count), cells.unknown[:count])
 
 
-def _modified(cells: Cells, old: SchemaColumn, new: SchemaColumn, family: Family | None) -> Cells:
+def modified_cells(cells: Cells, old: SchemaColumn, new: SchemaColumn, *, family: Family | None = None) -> Cells:
+    """Return the values of a column behind a change of its type or its flags.
+
+    ``cells`` are in the lake type of ``old``. ``family`` is the server's, None where it is not known.
+    """
     one, other = server_type(old), server_type(new)
     if one is None or other is None:
-        count = len(cells.values)
-        kind = pa.string() if other is None else arrow_type(other.lake_type)
-        return Cells(pa.nulls(count, kind), pa.nulls(count, pa.string()), np.ones(count, np.bool_))
+        return Cells.unknown_of(len(cells.values), pa.string() if other is None else arrow_type(other.lake_type))
     made = convert(cells.values, cells.texts, one, other, family=family)
     found = Cells(made.values, made.texts, np.asarray(cells.unknown | made.unknown, np.bool_))
     if new.generated:

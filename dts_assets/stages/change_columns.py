@@ -18,9 +18,10 @@ from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.followed_columns import FollowedColumns, FollowedImages
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.shard_truncations import Shard, emptied_rows, shard_columns_of, shards_in
-from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.wire.columns.lake_texts import held_as
 
 CHANGE_COLUMNS = (
@@ -51,7 +52,8 @@ class RowShape:
 
     ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key. ``versions`` says that
     the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request,
-    ``shards`` those that tell the shard of a row in a merged table.
+    ``shards`` those that tell the shard of a row in a merged table. ``followed`` has the columns by all schemas of the changes;
+    None where they have one.
     """
 
     columns: tuple[Column, ...]
@@ -61,6 +63,7 @@ class RowShape:
     versions: bool = False
     added: tuple[str, ...] = ()
     shards: tuple[str, ...] = ()
+    followed: FollowedColumns | None = None
 
     @classmethod
     def of(
@@ -73,9 +76,10 @@ class RowShape:
         versions: bool = False,
         added: tuple[str, ...] = (),
         shards: tuple[str, ...] = (),
+        followed: FollowedColumns | None = None,
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards)
+        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards, followed)
 
     @property
     def shard_keys(self) -> list[int]:
@@ -248,11 +252,12 @@ class Changes:
         """Take changelog rows (:data:`CHANGE_COLUMNS`), none of which is a truncation."""
         self.rows = rows
         self.shape = shape
-        self._images = {name: _image(rows.column(name), shape) for name in ("before", "after")}
-        lists, maps = rows.column("absent"), rows.column("invalid")
-        self._absent = _told(lists, _inside(lists, lists.values), shape)
-        self._invalid = _told(maps, _inside(maps, maps.keys), shape)
-        self._texts = _inside(maps, maps.items)
+        self._images: StoredImages | FollowedImages
+        if shape.followed is None:
+            self._images = StoredImages(rows, [column.lake_names for column in shape.columns])
+        else:
+            self._images = FollowedImages(rows, shape.followed, shape.followed.schemas_of(positions_of(rows)))
+        self._values = {image: [self._typed(image, place) for place in range(len(shape.columns))] for image in IMAGES}
 
     @property
     def count(self) -> int:
@@ -271,64 +276,16 @@ class Changes:
 
     def values(self, image: str, place: int) -> pa.Array:
         """Return an image's values of the column at a place, in the snapshot's type."""
-        return self._images[image][place]
+        return self._values[image][place]
 
     def absent(self, image: str, place: int) -> Mask | None:
         """Return the changes whose image did not send the column at a place; None where all sent it."""
-        told = self._absent.get((image, place))
-        if told is None:
-            return None
-        mask = np.zeros(self.count, np.bool_)
-        mask[told[0]] = True
-        return mask
+        return self._images.absent(image, place)
 
     def texts(self, image: str, place: int) -> pa.Array | None:
         """Return the source's texts of values that do not fit, null where they do; None where all fit."""
-        told = self._invalid.get((image, place))
-        if told is None:
-            return None
-        at = np.full(self.count, -1, np.int64)
-        at[told[0]] = told[1]
-        return self._texts.take(pa.array(at, mask=at < 0))
+        return self._images.texts(image, place)
 
-
-def _image(image: pa.StructArray, shape: RowShape) -> list[pa.Array]:
-    """Return the columns of an image; where there is no image they are null."""
-    places = {field.name: number for number, field in enumerate(image.type)}
-    found: list[pa.Array] = []
-    for column, kind in zip(shape.columns, shape.types, strict=True):
-        place = next((places[name] for name in column.lake_names if name in places), None)
-        found.append(pa.nulls(len(image), kind) if place is None else held_as(pc.struct_field(image, [place]), kind))
-    return found
-
-
-def _inside(lists: pa.Array, elements: pa.Array) -> pa.Array:
-    """Return the elements of lists or maps, of which a slice shows all that its whole had."""
-    bounds = offsets_of(lists)
-    return elements.slice(bounds[0], bounds[-1] - bounds[0])
-
-
-def _told(lists: pa.Array, names: pa.Array, shape: RowShape) -> Mapping[tuple[str, int], tuple[Numbers, Numbers]]:
-    """Return by image and column the rows that name it, and the places of the names.
-
-    A name is ``after.note``.
-    """
-    if not len(names):
-        return {}
-    wanted = [
-        (f"{image}.{name}", (image, place))
-        for image in ("before", "after")
-        for place, column in enumerate(shape.columns)
-        for name in column.lake_names
-    ]
-    at = as_numbers(pc.fill_null(pc.index_in(names, value_set=pa.array([text for text, _ in wanted])), -1))
-    bounds = offsets_of(lists)
-    owners = np.repeat(np.arange(len(lists)), np.diff(bounds))
-    found: dict[tuple[str, int], tuple[Numbers, Numbers]] = {}
-    for number in np.unique(at[at >= 0]):
-        places = np.flatnonzero(at == number)
-        rows, (image, place) = owners[places], wanted[number][1]
-        if (image, place) in found:  # a column may be told under a former spelling, too
-            rows, places = (np.append(*pair) for pair in zip(found[image, place], (rows, places), strict=True))
-        found[image, place] = (rows, places)
-    return found
+    def _typed(self, image: str, place: int) -> pa.Array:
+        kind, values = self.shape.types[place], self._images.values(image, place)
+        return pa.nulls(self.count, kind) if values is None else held_as(values, kind)

@@ -26,6 +26,7 @@ from dts_assets.stages.bags import left_rows, without_ambiguous
 from dts_assets.stages.change_columns import POSITION, RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
+from dts_assets.stages.snapshot_in_arrow import invalid_texts
 
 NOWHERE = -1
 """The number of a row where no operation has sent a value."""
@@ -224,19 +225,7 @@ def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArr
     for place in shape.values:
         if f"t{place}" in operations.rows.schema.names:
             columns.append((shape.names[place], operations.rows.column(f"t{place}").take(found.rows_of(place))))
-    count = len(found.operations)
-    rows = [np.flatnonzero(as_mask(texts.is_valid())) for _, texts in columns]
-    names = [np.full(len(at), number) for number, at in enumerate(rows)]
-    if not sum(map(len, rows)):
-        return pa.nulls(count, shape.schema.field("_invalid").type)
-    whole = np.concatenate(rows)
-    order = np.argsort(whole, kind="stable")
-    counts = np.bincount(whole, minlength=count)
-    texts = pa.concat_arrays([column.drop_null() for _, column in columns]).take(pa.array(order))
-    named = pa.array([name for name, _ in columns]).take(pa.array(np.concatenate(names)[order]))
-    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-    made = pa.MapArray.from_arrays(offsets, named, texts, mask=pa.array(counts == 0))
-    return made.cast(shape.schema.field("_invalid").type)
+    return invalid_texts(columns, len(found.operations), shape.schema.field("_invalid").type)
 
 
 def starts_of(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:

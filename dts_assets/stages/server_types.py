@@ -13,6 +13,7 @@ from dts_assets.model.columns import mysql_type
 from dts_assets.wire.ddl.column_types import DeclaredType, declared_type
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.tokens import Reader, Unreadable, readings
+from dts_assets.wire.ddl.told_schemas import ToldColumn
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _BYTES_IN_TEXT = {
@@ -122,11 +123,19 @@ class ServerType:
         return self.kind is Kind.REAL and len(self.declared.numbers) == 2
 
 
+_WIDEST = {
+    "char": "char(255)", "varchar": "varchar(65535)", "enum": "varchar(65535)", "set": "varchar(65535)",
+    "binary": "varbinary(255)", "varbinary": "varbinary(65535)",
+}  # fmt: skip
+"""The widest types for what events call a type that leave its arguments out."""
+
+
 @lru_cache(maxsize=1 << 12)
 def server_type(column: SchemaColumn) -> ServerType | None:
     """Return the type of a column; None for a type that is not known."""
+    text = _WIDEST.get(column.type.lower(), column.type) if isinstance(column, ToldColumn) else column.type
     try:
-        (tokens,) = readings(column.type, lambda *_: True)
+        (tokens,) = readings(text, lambda *_: True)
         declared = declared_type(Reader(tokens))
     except (Unreadable, ValueError):
         return None

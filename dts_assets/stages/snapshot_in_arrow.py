@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dts_assets.stages.change_columns import NO_TIME, RowShape
 from dts_assets.stages.key_operations import Operations
-from dts_assets.stages.keys import Hashes, Keys, Mask, among_sorted, hash_keys
+from dts_assets.stages.keys import Hashes, Keys, Mask, among_sorted, as_mask, hash_keys
 from dts_assets.stages.moved_rows import connected
 
 
@@ -67,6 +67,24 @@ def text_of(invalid: pa.MapArray, names: Sequence[str]) -> pa.Array:
     """Return the texts that rows have under one of some names, the first of them that has one."""
     texts = [pc.map_lookup(invalid, name, "first") for name in names]
     return texts[0] if len(texts) == 1 else pc.coalesce(*texts)
+
+
+def invalid_texts(columns: Sequence[tuple[str, pa.Array]], count: int, kind: pa.DataType) -> pa.MapArray:
+    """Return the texts of values that do not fit by column name, null where a row has none; the inverse of :func:`text_of`.
+
+    ``columns`` have their names and, for each of so many rows, the text or null. ``kind`` is the type of the maps.
+    """
+    rows = [np.flatnonzero(as_mask(texts.is_valid())) for _, texts in columns]
+    names = [np.full(len(at), number) for number, at in enumerate(rows)]
+    if not sum(map(len, rows)):
+        return pa.nulls(count, kind)
+    whole = np.concatenate(rows)
+    order = np.argsort(whole, kind="stable")
+    counts = np.bincount(whole, minlength=count)
+    texts = pa.concat_arrays([column.drop_null() for _, column in columns]).take(pa.array(order))
+    named = pa.array([name for name, _ in columns]).take(pa.array(np.concatenate(names)[order]))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    return pa.MapArray.from_arrays(offsets, named, texts, mask=pa.array(counts == 0)).cast(kind)
 
 
 def linked_keys(pairs: Iterable[tuple[Hashes, Hashes]]) -> Mapping[str, Hashes]:

@@ -19,27 +19,10 @@ from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.ddl.schema_changes import SchemaChange, TableCreated, TableRenamed
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema
-from tests.stages.server_rows import shown
+from tests.stages.server_rows import LITERALS, shown
 from tests.tiers import times
 from tests.wire.random_statements import RandomStatements, quoted
 from tests.wire.schema_oracle import NOT_FOLLOWED, Beside
-
-LITERALS = {
-    Kind.WHOLE: ("0", "1", "-1", "100", "255", "70000", "-2147483648", "4294967295", "20260105"),
-    Kind.BIT: ("0", "1"),
-    Kind.YEAR: ("0", "1999", "2026"),
-    Kind.DECIMAL: ("0", "0.5", "-0.5", "1.005", "99.9999", "-12345.678"),
-    Kind.REAL: ("0", "0.5", "-2.5", "1234.5", "1e15"),
-    Kind.DATE: ("'2026-01-05'", "'1000-01-01'", "'0000-00-00'"),
-    Kind.CLOCK: ("'2026-01-05 10:11:12.654321'", "'1999-12-31 23:59:59.999999'", "'0000-00-00 00:00:00'"),
-    Kind.INSTANT: ("'2026-01-05 10:11:12.654321'", "'2001-02-03 04:05:06'"),
-    Kind.TIME: ("'10:11:12.7654321'", "'-838:59:59'", "'00:00:00'"),
-    Kind.TEXT: ("''", "'7'", "'-12.5'", "'abc  '", "'a long text of words'", "'naïve'", "'茶'", "'2026-01-05'", "'x'", "'x,z'"),
-    Kind.BYTES: ("''", "'abc'", "x'00ff'", "'12'"),
-    Kind.ENUM: ("1", "2"),
-    Kind.SET: ("1", "2", "0"),
-}  # fmt: skip
-"""Literals of values by kind; a server that is not strict makes them fit."""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
 
 from dts_assets.model.tables import TableId
@@ -48,6 +49,19 @@ _DEFAULTS = (
 _COMMENTS = ("'x'", "'DROP TABLE a'", "'it''s, x'", '"(`"')
 
 
+@dataclass(frozen=True)
+class Words:
+    """What statements are made of. ``texts`` are types with a character set, ``weights`` say how often a writer's turn comes."""
+
+    databases: tuple[str, ...] = DATABASES
+    tables: tuple[str, ...] = _TABLES
+    columns: tuple[str, ...] = _COLUMNS
+    types: tuple[str, ...] = _TYPES
+    texts: tuple[str, ...] = _TEXTS
+    charsets: tuple[str, ...] = _CHARSETS
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
@@ -55,9 +69,11 @@ def quoted(name: str) -> str:
 class RandomStatements:
     """Writes statements that fit a catalog, as far as chance lets them."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, words: Words = Words()) -> None:
         self._random = random
+        self._words = words
         self._catalog = Catalog()
+        self._weights = [words.weights.get(one.__name__.strip("_"), weight) for one, weight in self._WRITERS]
 
     def statement(self, catalog: Catalog) -> tuple[str, str]:
         """The default database and a statement."""
@@ -66,9 +82,9 @@ class RandomStatements:
         write = (
             RandomStatements._create
             if few and self._chance(0.7)
-            else self._random.choices([one for one, _ in self._WRITERS], [weight for _, weight in self._WRITERS])[0]
+            else self._random.choices([one for one, _ in self._WRITERS], self._weights)[0]
         )
-        database = self._random.choice(DATABASES)
+        database = self._random.choice(self._words.databases)
         return database, write(self, database)
 
     def _chance(self, share: float) -> bool:
@@ -83,7 +99,7 @@ class RandomStatements:
         return f"{quoted(table.database)}.{quoted(table.table)}"
 
     def _new(self) -> TableId:
-        return TableId(self._random.choice(DATABASES), "", self._random.choice(_TABLES))
+        return TableId(self._random.choice(self._words.databases), "", self._random.choice(self._words.tables))
 
     def _there(self) -> TableId:
         return self._random.choice(sorted(self._catalog.tables)) if self._catalog.tables else self._new()
@@ -94,15 +110,15 @@ class RandomStatements:
     def _column(self, schema: TableSchema | None) -> str:
         if schema and schema.columns and self._chance(0.93):
             return quoted(self._cased(self._random.choice(schema.names)))
-        return quoted(self._cased(self._random.choice(_COLUMNS)))
+        return quoted(self._cased(self._random.choice(self._words.columns)))
 
     def _definition(self, *, altering: bool) -> str:
         if self._chance(0.02):
             return "SERIAL"
         is_text = self._chance(0.5)
-        text = self._random.choice(_TEXTS if is_text else _TYPES)
+        text = self._random.choice(self._words.texts if is_text else self._words.types)
         if is_text and not text.startswith("N") and not text.endswith(_WITH_CHARSET) and self._chance(0.3):
-            text += f" CHARACTER SET {self._random.choice(_CHARSETS)}"
+            text += f" CHARACTER SET {self._random.choice(self._words.charsets)}"
         if self._chance(0.05):
             return f"{text} GENERATED ALWAYS AS (1) {self._random.choice(('VIRTUAL', 'STORED'))}"
         words = [
@@ -120,9 +136,9 @@ class RandomStatements:
         return text + "".join(words)
 
     def _options(self) -> str:
-        choice = self._random.choice
+        choice, charsets = self._random.choice, self._words.charsets
         options = [
-            f"DEFAULT CHARSET={choice(_CHARSETS)}", f"CHARACTER SET {choice(_CHARSETS)}", f"COLLATE {choice(_COLLATIONS)}",
+            f"DEFAULT CHARSET={choice(charsets)}", f"CHARACTER SET {choice(charsets)}", f"COLLATE {choice(_COLLATIONS)}",
             "ENGINE=InnoDB", "COMMENT='a, (b'", "ROW_FORMAT=DYNAMIC", "CHARSET DEFAULT", "AUTO_INCREMENT=7",
             "/*!50100 COMMENT 'x' */",
         ]  # fmt: skip
@@ -141,7 +157,7 @@ class RandomStatements:
                 return f"{head} (LIKE {self._name(self._there(), database)})"
             case 2:
                 return f"{head} AS SELECT * FROM {self._name(self._there(), database)}"
-        names = self._random.sample(_COLUMNS, self._random.randint(1, 6))
+        names = self._random.sample(self._words.columns, self._random.randint(1, min(6, len(self._words.columns))))
         parts = [f"{quoted(self._cased(name))} {self._definition(altering=False)}" for name in names]
         if self._chance(0.4):
             keys = ", ".join(quoted(name) for name in self._random.sample(names, min(len(names), 2)))
@@ -187,7 +203,7 @@ class RandomStatements:
 
     def _action(self, schema: TableSchema | None, database: str) -> str:
         column, choice = self._column(schema), self._random.choice
-        other, new = self._column(schema), quoted(self._cased(choice(_COLUMNS)))
+        other, new = self._column(schema), quoted(self._cased(choice(self._words.columns)))
         if_exists = self._maybe("IF EXISTS", 0.15)
         is_column, declared = self._maybe("COLUMN", 0.5), self._definition(altering=True) + self._place(schema)
         match choice("aaaaaaaaddddmmmmmcccccrrrAAkkoDCXnNi(("):
@@ -195,7 +211,8 @@ class RandomStatements:
                 return f"ADD{is_column}{self._maybe('IF NOT EXISTS', 0.15)} {new} {declared}"
             case "(":
                 parts = [
-                    f"{quoted(name)} {self._definition(altering=True)}" for name in self._random.sample(_COLUMNS, 2)
+                    f"{quoted(name)} {self._definition(altering=True)}"
+                    for name in self._random.sample(self._words.columns, 2)
                 ]
                 return f"ADD COLUMN{self._maybe('IF NOT EXISTS', 0.3)} ({', '.join(parts)})"
             case "d":
@@ -217,11 +234,11 @@ class RandomStatements:
                     ("DROP PRIMARY KEY", "DROP INDEX IF EXISTS `primary`", "DROP PRIMARY KEY", "DROP KEY `PRIMARY`")
                 )
             case "C":
-                said = choice((*_CHARSETS, "DEFAULT", "utf8mb4 COLLATE utf8mb4_bin"))
+                said = choice((*self._words.charsets, "DEFAULT", "utf8mb4 COLLATE utf8mb4_bin"))
                 return f"CONVERT TO {choice(('CHARACTER SET', 'CHARSET'))} {said}"
             case "X":
                 words = f"{self._maybe('DEFAULT', 0.5)} {choice(('CHARACTER SET', 'CHARSET'))}{self._maybe('=', 0.5)}"
-                return f"{words} {choice(_CHARSETS)}"
+                return f"{words} {choice(self._words.charsets)}"
             case "n":
                 return f"RENAME{self._maybe(choice(('TO', 'AS')), 0.7)} {self._name(self._new(), database)}"
             case "N":
@@ -255,12 +272,13 @@ class RandomStatements:
         )  # fmt: skip
 
     def _of_database(self, database: str) -> str:
-        other, choice = quoted(self._random.choice(DATABASES)), self._random.choice
+        other, choice = quoted(self._random.choice(self._words.databases)), self._random.choice
+        charsets = self._words.charsets
         return choice(
-            (f"ALTER DATABASE {other} CHARACTER SET {choice(_CHARSETS)}", f"ALTER SCHEMA COLLATE = {choice(_COLLATIONS[:4])}",
+            (f"ALTER DATABASE {other} CHARACTER SET {choice(charsets)}", f"ALTER SCHEMA COLLATE = {choice(_COLLATIONS[:4])}",
              f"ALTER DATABASE {other} DEFAULT CHARSET = DEFAULT", f"CREATE DATABASE IF NOT EXISTS {other} CHARSET gbk",
              f"ALTER DATABASE {other} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'x'",
-             f"CREATE OR REPLACE DATABASE {other} DEFAULT CHARSET {choice(_CHARSETS)}")
+             f"CREATE OR REPLACE DATABASE {other} DEFAULT CHARSET {choice(charsets)}")
         )  # fmt: skip
 
     def _truncate(self, database: str) -> str:

@@ -38,6 +38,7 @@ class Beside:
     connection: Any
     lower_case: bool = False
     version: int | None = None
+    names: tuple[str, ...] = DATABASES
     rules: ServerRules = field(default_factory=lambda: ServerRules(Family.MARIADB))
     catalog: Catalog = field(default_factory=Catalog)
     counts: Counter[str] = field(default_factory=Counter)
@@ -54,7 +55,7 @@ class Beside:
         self._run(
             f"SET sql_mode = '{'STRICT_TRANS_TABLES' if strict else ''}', explicit_defaults_for_timestamp = {int(explicit)}"
         )
-        for database in DATABASES:
+        for database in self.names:
             self._run(f"CREATE OR REPLACE DATABASE {quoted(database)} CHARSET utf8mb4")
         self.catalog = Catalog(dict.fromkeys(self.databases, "utf8mb4"), {}, self.rules)
         self._place = self._run("SHOW MASTER STATUS")[0][:2]
@@ -68,7 +69,7 @@ class Beside:
     @property
     def databases(self) -> tuple[str, ...]:
         """The databases as the server calls them."""
-        return tuple(name.lower() for name in DATABASES) if self.lower_case else DATABASES
+        return tuple(name.lower() for name in self.names) if self.lower_case else self.names
 
     def refused(self, database: str, sql: str) -> bool:
         """Run a statement; tell whether the server refused it."""

@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.wire.columns.buffers import Bools, valid
+from dts_assets.wire.columns.casts import arrow_type, parse
+
 _MOST_DIGITS = 38
 
 
@@ -28,6 +31,42 @@ def held_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_binary(kind):
         return held_as(values, pa.string()).cast(kind)
     return _texts(values) if pa.types.is_string(kind) else values.cast(kind)
+
+
+def read_back(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
+    """Return values in the type that they had before :func:`held_as`, and which of them are of no such value.
+
+    The latter are null; the mask is None where there are none. Values that were never of another type stay as they are.
+    """
+    kind = arrow_type(lake_type)
+    if values.type.equals(kind):
+        return values, None
+    if not _is_text(values.type):
+        try:
+            return held_as(values, kind), None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            values = held_as(values, pa.string())
+    if not _is_text(kind):
+        return parse(values.view(pa.binary()), lake_type)
+    if pa.types.is_binary(kind):
+        return values.cast(kind), None
+    try:
+        return values.cast(kind), None
+    except pa.ArrowInvalid:
+        texts = [_text_or_none(one) for one in values.to_pylist()]
+        made = pa.array(texts, kind)
+        return made, valid(values) & ~valid(made)
+
+
+def _text_or_none(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _texts(values: pa.Array) -> pa.Array:

@@ -1,0 +1,185 @@
+"""The way of a column's values from an earlier schema of its table to a later one.
+
+A column of now may have had other names and types, or none: then the statement that added it says its value. So a row's last
+event, or its row in a snapshot, is read by the columns of its own time, and its values go through the statements since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow as pa
+
+from dts_assets.model.tables import TableId
+from dts_assets.stages.altered_rows import Cells, added_cells, modified_cells
+from dts_assets.stages.keys import as_mask
+from dts_assets.stages.server_types import server_type
+from dts_assets.stages.sql_text import with_nulls
+from dts_assets.stages.value_keeping import keeps_values
+from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.columns.lake_texts import held_as, read_back
+from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
+from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, ColumnsRenamed, TableCreated
+from dts_assets.wire.ddl.schema_history import SchemaState
+from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
+from dts_assets.wire.ddl.told_schemas import ToldColumn, types_alike
+
+_NO_TABLE = TableId("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStep:
+    """A change of a column that its values go through, at the time of its statement."""
+
+    change: ColumnAdded | ColumnModified
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldStep(ValueStep):
+    """A change of a column that events told and no statement, so that nobody knows where exactly it was.
+
+    Values of the new type may stand before it.
+    """
+
+    change: ColumnModified
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePath:
+    """The way of a column's values to a later schema.
+
+    ``origin`` is the name of the column in the earlier schema. It is None for a column that came since, which the first of the
+    ``steps`` added. Steps that keep every value are left out.
+    """
+
+    origin: str | None
+    steps: tuple[ValueStep, ...] = ()
+
+    @property
+    def keeps_values(self) -> bool:
+        """True if every value is read as it stands: of the same column, or NULL of an added one."""
+        if not self.steps:
+            return True
+        first = self.steps[0].change
+        return len(self.steps) == 1 and isinstance(first, ColumnAdded) and first.fill is Fill.NULL
+
+
+def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
+    """Return the way of a column's default to the end of a path; None where the default is no value that is known."""
+    if column.default is None or isinstance(column, ToldColumn):
+        return None
+    fill, value = fill_of_default(column.default, column.type)
+    if fill is not Fill.VALUE:
+        return None
+    return ValuePath(None, (ValueStep(ColumnAdded(_NO_TABLE, column, None, fill, value), None), *path.steps))
+
+
+def value_paths(states: Sequence[SchemaState], start: int, end: int) -> Mapping[str, ValuePath]:
+    """Return the ways of all columns of one state, by name, from an earlier state of a table.
+
+    ``start`` and ``end`` are places in ``states``, the states of a table in their order. A column that events alone told, and no
+    statement, has the values that stand under its name.
+    """
+    last = states[end].schema
+    return {} if last is None else {one.name: _path(states, start, end, one.name) for one in last.columns}
+
+
+def _path(states: Sequence[SchemaState], start: int, end: int, name: str) -> ValuePath:
+    steps: list[ValueStep] = []
+    for place in range(end, start, -1):
+        state = states[place]
+        time = None if state.statement is None else state.statement.time
+        for change in reversed(state.changes):
+            match change:
+                case ColumnsRenamed():
+                    name = next((old for old, new in change.names if new == name), name)
+                case ColumnModified() if change.new.name == name:
+                    if not keeps_values(change.old, change.new):
+                        steps.append(ValueStep(change, time))
+                case ColumnAdded() if change.column.name == name:
+                    return ValuePath(None, (ValueStep(change, time), *reversed(steps)))
+                case TableCreated():
+                    # Rows that stay behind it, deleted softly, are read by the names that both tables have.
+                    steps.clear()
+        if not state.changes and (told := _told_change(states, place, name)) is not None:
+            name = told.change.old.name
+            if not keeps_values(told.change.old, told.change.new):
+                steps.append(told)
+    return ValuePath(name, tuple(reversed(steps)))
+
+
+def _told_change(states: Sequence[SchemaState], place: int, name: str) -> ToldStep | None:
+    """Return what events told of a column, of which no statement told; None for a column that came."""
+    schemas = states[place - 1].schema, states[place].schema
+    before, now = (None if one is None else one.column(name) for one in schemas)
+    if before is None or now is None:
+        return None
+    alike = types_alike(before.type, now.type)
+    old = replace(before, type=now.type if alike else before.type, charset=now.charset if alike else before.charset)
+    return ToldStep(ColumnModified(_NO_TABLE, old, replace(now, nullable=old.nullable)), None)
+
+
+def followed(
+    path: ValuePath, stored: pa.Array | None, texts: pa.Array | None, count: int, lake_type: str, family: Family | None
+) -> Cells:
+    """Return the values at the end of a path, in a lake type.
+
+    Args:
+        path: The way of the column's values.
+        stored: The values of the origin in any lake type; None where they are not stored, or where there is no origin.
+        texts: The source's texts of values that do not fit their type, null for all others; None where all fit.
+        count: The number of rows.
+        lake_type: The type that the values have at the end, such as ``decimal(10,2)``.
+        family: The server's family, None where it is not known.
+    """
+    if stored is None:
+        cells = Cells.of(pa.nulls(count, arrow_type(lake_type)), texts)
+    elif path.steps and isinstance(path.steps[0].change, ColumnModified):
+        cells = _read(stored, texts, _lake_type(path.steps[0].change.old))
+    else:
+        cells = _read(stored, texts, lake_type)
+    for step in path.steps:
+        if isinstance(step.change, ColumnAdded):
+            cells = added_cells(step.change, count, at=step.time)
+        elif stored is not None or path.origin is None:
+            made = modified_cells(cells, step.change.old, step.change.new, family=family)
+            is_told = isinstance(step, ToldStep)
+            cells = _with_new_values(cells, made, _lake_type(step.change.new)) if is_told else made
+    return _in_type(cells, lake_type)
+
+
+def _with_new_values(before: Cells, behind: Cells, lake_type: str) -> Cells:
+    """Return the values behind a step with those that were of its new type already: they did not fit the old one."""
+    if before.texts.null_count == len(before.texts):
+        return behind
+    values, bad = read_back(before.texts, lake_type)
+    texts = pa.nulls(len(values), pa.string()) if bad is None else with_nulls(before.texts, ~bad)
+    return behind.with_others(Cells.of(values, texts), as_mask(before.texts.is_valid()))
+
+
+def _lake_type(column: SchemaColumn) -> str:
+    kind = server_type(column)
+    return "string" if kind is None else kind.lake_type
+
+
+def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
+    """Return stored values as values of a type; one that is none of it becomes a text that does not fit."""
+    values, bad = read_back(stored, lake_type)
+    cells = Cells.of(values, texts)
+    if bad is None:
+        return cells
+    shown, _ = read_back(held_as(stored, pa.string()) if not pa.types.is_binary(stored.type) else stored, "string")
+    kept = pa.array([one if is_bad else before for one, is_bad, before in zip(
+        shown.to_pylist(), bad.tolist(), cells.texts.to_pylist(), strict=True)], pa.string())  # fmt: skip
+    return Cells(values, kept, cells.unknown)
+
+
+def _in_type(cells: Cells, lake_type: str) -> Cells:
+    """Return values in the type that a lake table has for them, which a declaration may have made another one."""
+    if cells.values.type.equals(arrow_type(lake_type)):
+        return cells
+    made = _read(cells.values, cells.texts, lake_type)
+    return Cells(made.values, made.texts, cells.unknown)
