@@ -81,28 +81,8 @@ class SchemaSources:
         return tuple(one for one in states if self._holds(one.window_start, one.position))
 
     def related(self, table: TableId) -> frozenset[TableId]:
-        """Return a table and all known tables whose columns may have become its own.
-
-        A rename, a copy or an exchange does that. Two tables are related if one statement has both names, whatever it does.
-        """
-        known: dict[str, list[TableId]] = {}
-        for one in {*known_tables(self.pipeline), table}:
-            known.setdefault(_WORDS.findall(one.table)[0] if _WORDS.search(one.table) else one.table, []).append(one)
-        groups = [
-            found
-            for one in self.statements
-            if len(found := {named for word in {*_WORDS.findall(one.sql)} for named in known.get(word, ())}) > 1
-        ]
-        of_table: dict[TableId, list[set[TableId]]] = {}
-        for group in groups:
-            for one in group:
-                of_table.setdefault(one, []).append(group)
-        related, left = {table}, [table]
-        while left:
-            found = set[TableId]().union(*of_table.pop(left.pop(), ())) - related
-            related |= found
-            left += found
-        return frozenset(related)
+        """Return a table and all known tables whose columns may have become its own."""
+        return related_tables([table], known_tables(self.pipeline), self.statements)
 
     def event_times(self, table: TableId, states: Iterable[SchemaState]) -> Mapping[SourcePosition, datetime]:
         """Return the source's times of the events that told states, as far as changelogs have them, by position."""
@@ -131,15 +111,46 @@ class SchemaSources:
         return start is not None and self.frontier.holds(start, position)
 
 
-def stored_statements(pipeline: Pipeline, starts: Collection[datetime]) -> Iterator[SourceStatement]:
-    """Yield the statements of some windows, as the table ``ddl`` has them."""
+def related_tables(
+    tables: Iterable[TableId], known: Iterable[TableId], statements: Iterable[SourceStatement]
+) -> frozenset[TableId]:
+    """Return tables, and all ``known`` tables whose columns may have become those of one of them.
+
+    A rename, a copy or an exchange does that. Two tables are related if one statement has both names, whatever it does.
+    """
+    related = set(tables)
+    by_word: dict[str, list[TableId]] = {}
+    for one in {*known, *related}:
+        by_word.setdefault(_WORDS.findall(one.table)[0] if _WORDS.search(one.table) else one.table, []).append(one)
+    groups = [
+        found
+        for one in statements
+        if len(found := {named for word in {*_WORDS.findall(one.sql)} for named in by_word.get(word, ())}) > 1
+    ]
+    of_table: dict[TableId, list[set[TableId]]] = {}
+    for group in groups:
+        for one in group:
+            of_table.setdefault(one, []).append(group)
+    left = list(related)
+    while left:
+        found = set[TableId]().union(*of_table.pop(left.pop(), ())) - related
+        related |= found
+        left += found
+    return frozenset(related)
+
+
+def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:
+    """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
     for rows in _ddl_rows(pipeline, starts):
         yield from source_statements(rows)
 
 
-def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime]) -> Iterator[pa.RecordBatch]:
+def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[pa.RecordBatch]:
     path = pipeline.path("ddl")
-    files = pipeline.lake.data_files(path, {"window_start": set(starts), "stage": {"tables"}}) if starts else []
+    rectangle: dict[str, set[object]] = (
+        {"stage": {"tables"}} if starts is None else {"window_start": set(starts), "stage": {"tables"}}
+    )
+    files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle)
     store = pipeline.lake.file_store(path)
     for file in files:
         yield from read_batches(store, [file.path], DDL_COLUMNS)

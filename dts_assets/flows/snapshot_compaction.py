@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from dts_assets.flows.apart import Apart, do_apart, fault_at
 from dts_assets.flows.conversions import to_convert
-from dts_assets.flows.layers import Layer
+from dts_assets.flows.followed_tables import followed_source
+from dts_assets.flows.layers import SNAPSHOT, Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.snapshot_jobs import expired_versions, file_groups, merged_table
@@ -92,7 +93,12 @@ def convert_rows(
     These are columns that Iceberg cannot widen. It is the caller's turn in the tables.
     """
     run = pipeline.new_run()
-    asked = {table: columns for table, columns in tables.items() if to_convert(columns)}
+    # A snapshot that follows statements has the present type of each column, whatever types it had before.
+    asked = {
+        table: columns
+        for table, columns in tables.items()
+        if to_convert(columns) and not (layer is SNAPSHOT and followed_source(pipeline, table) is not None)
+    }
     found = do_apart(layer.name, asked, lambda table: _conversion(pipeline, layer, table, tuple(asked[table]), run))
     work = {table: one for table, one in found.results.items() if one is not None}
     if not work:
@@ -159,8 +165,9 @@ def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Colum
     )
     chosen = files_to_compact(list(shapes))
     worn = tuple(files[number] for number in chosen)
-    frontier = SnapshotState.of_text(state.properties[STATE_PROPERTY]).frontier
-    expired_before = expired_versions(pipeline, layer, frontier)
+    known = SnapshotState.of_text(state.properties[STATE_PROPERTY])
+    columns = columns if known.present is None else known.present.stored(columns)
+    expired_before = expired_versions(pipeline, layer, known.frontier)
     taken = set(chosen)
     expiring = tuple(
         file

@@ -18,12 +18,14 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.stages.change_columns import RowShape, microsecond, microseconds
 from dts_assets.stages.key_operations import Operations, standing
 from dts_assets.stages.keys import Mask, as_mask
-from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, text_of
+from dts_assets.stages.snapshot_in_arrow import Touched, invalid_texts, keys_of_rows, text_of
+from dts_assets.stages.value_paths import ValuePath, followed
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name, flat_names
 from dts_assets.store.delete_files import live_rows
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import open_parquet
+from dts_assets.wire.ddl.table_schemas import Family
 
 _FIELD_ID = b"PARQUET:field_id"
 _BATCH_ROWS = 65536
@@ -49,6 +51,21 @@ class HeldFile:
     deletes: tuple[str, ...] = ()
     shared_deletes: tuple[str, ...] = ()
     partition: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldColumns:
+    """The way of rows that stand to the columns that their table gets now.
+
+    ``schema`` is the serialized Arrow schema of the table as it stands, with field ids. For each column the table gets, ``paths``
+    has the way of its values, ``stored`` the name of its origin in that schema (None where it has none), ``types`` its lake type.
+    """
+
+    schema: bytes
+    paths: tuple[ValuePath, ...]
+    stored: tuple[str | None, ...]
+    types: tuple[str, ...]
+    family: Family | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +102,16 @@ class HeldRows:
         live: Mask | None = None,
         *,
         former_ids: Mapping[bytes, bytes] = MappingProxyType({}),
+        columns: HeldColumns | None = None,
     ) -> None:
         """Take a file.
 
         ``live`` has its live rows where they are known, else its delete files are read. ``former_ids`` has the ids of columns
-        that are converted now, by their new ids.
+        that are converted now, by their new ids. ``columns`` say how rows get other columns; None where they are read as they
+        stand.
         """
         self.held = held
+        self._columns = columns
         self._former_ids = former_ids
         self._shape = shape
         self._schema = shape.schema
@@ -120,9 +140,14 @@ class HeldRows:
     def _stored(self) -> Mapping[str, str]:
         """The names in the file by those that columns have now, for the columns that it has."""
         by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
-        ids = {one.name: one.metadata[_FIELD_ID] for one in self._schema}
+        ids = {one.name: one.metadata[_FIELD_ID] for one in self._stored_schema}
         ids = {name: number if number in by_id else self._former_ids.get(number) for name, number in ids.items()}
         return {name: by_id[number] for name, number in ids.items() if number in by_id}
+
+    @cached_property
+    def _stored_schema(self) -> pa.Schema:
+        """The columns of the table as the file is read: those of now, or those that rows had."""
+        return self._schema if self._columns is None else pa.ipc.read_schema(pa.py_buffer(self._columns.schema))
 
     @cached_property
     def _former(self) -> Mapping[str, str]:
@@ -188,7 +213,8 @@ class HeldRows:
         None stands for bounds that are not known.
         """
         kind = self._schema.field(name).type
-        found = self._statistics(group, name) if any(is_kind(kind) for is_kind in _BOUNDED) else None
+        is_bounded = self._columns is None and any(is_kind(kind) for is_kind in _BOUNDED)
+        found = self._statistics(group, name) if is_bounded else None
         if found is None or not found.has_min_max:
             return None
         return pa.scalar(found.min, kind), pa.scalar(found.max, kind)
@@ -227,13 +253,45 @@ class HeldRows:
 
         Columns that the file lacks are null.
         """
+        if self._columns is None:
+            yield from self._batches_as_they_stand(names, groups, at_once=at_once)
+            return
+        places = [place for place, name in enumerate(self._shape.names) if name in names or "_invalid" in names]
+        origins = [name for place in places if (name := self._columns.stored[place]) is not None]
+        others = [name for name in names if name not in self._shape.names]
+        for rows in self._batches_as_they_stand(
+            list(dict.fromkeys([*origins, *others, "_invalid"])), groups, at_once=at_once
+        ):
+            yield self._with_columns(rows, names, places, self._columns)
+
+    def _with_columns(
+        self, rows: pa.RecordBatch, names: Sequence[str], places: Sequence[int], columns: HeldColumns
+    ) -> pa.RecordBatch:
+        """Return rows that stand with the columns that their table gets now."""
+        found, texts, invalid = dict[str, pa.Array](), [], rows.column("_invalid")
+        for place in places:
+            name, origin, path = self._shape.names[place], columns.stored[place], columns.paths[place]
+            stored = None if origin is None else rows.column(origin)
+            told = None if origin is None or invalid.null_count == len(invalid) else text_of(invalid, [origin])
+            cells = followed(path, stored, told, rows.num_rows, columns.types[place], columns.family)
+            found[name] = cells.values
+            texts.append((name, cells.texts))
+        found |= {name: rows.column(name) for name in names if name not in self._shape.names}
+        if "_invalid" in names:
+            found["_invalid"] = invalid_texts(texts, rows.num_rows, self._schema.field("_invalid").type)
         wanted = pa.schema([self._schema.field(name) for name in names])
+        return cast_to_schema(pa.RecordBatch.from_pydict({name: found[name] for name in names}), wanted, self.held.path)
+
+    def _batches_as_they_stand(
+        self, names: Sequence[str], groups: Sequence[int] | None, *, at_once: int
+    ) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([self._stored_schema.field(name) for name in names])
         stored = {self._stored[name]: name for name in names if name in self._stored}
         for batch in self._file.iter_batches(at_once, row_groups=groups, columns=list(stored)):
             named = cast_to_schema(
                 batch.rename_columns([stored[name] for name in batch.schema.names]), wanted, self.held.path
             )
-            yield self._respelled(named) if self._former and "_invalid" in names else named
+            yield self._respelled(named) if self._former and not self._columns and "_invalid" in names else named
 
     def _respelled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Name the texts of values that do not fit by the present names of their columns."""

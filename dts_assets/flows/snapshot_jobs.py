@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from dts_assets.flows.following import Following
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
@@ -34,6 +36,7 @@ from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile
+from dts_assets.store.planned_fields import PlannedSchema
 from dts_assets.store.schemas import POSITION_COLUMNS
 
 SHARE_ROWS = 500_000
@@ -74,6 +77,7 @@ class SnapshotJob:
     truncations of the table. ``laid_out`` says that files have another layout from this run on. ``columns`` say which of them are
     the primary key by which changes find their rows. Where the key changes amid the changes the work is done in steps: ``since``
     and ``until`` bound the changes of a step, ``stands`` are the files that the step before has left (None: those of the table).
+    ``following`` says how a snapshot that follows statements gets its columns.
     """
 
     layer: Layer
@@ -88,14 +92,25 @@ class SnapshotJob:
     since: SourcePosition | None = None
     until: SourcePosition | None = None
     stands: tuple[StoredFile, ...] | None = None
+    following: Following | None = None
+
+    @property
+    def planned(self) -> PlannedSchema | None:
+        """The columns that the table gets in the commit; None where it has them."""
+        return None if self.following is None else self.following.planned
 
     @property
     def has_steps(self) -> bool:
         """True if the primary key changes amid the changes."""
-        return len(self.plan.spans) > 1
+        return len(self.plan.spans) > 1 or (self.following is not None and len(self.following.parts) > 1)
 
     def steps(self) -> Iterator[SnapshotJob]:
         """Yield a job for each key; what stands before the later ones is still to be told."""
+        if self.following is not None:
+            for one in self.following.parts:
+                mine = replace(self.following, changes=one.changes, held=one.held, target=one.target)
+                yield replace(self, columns=one.columns, since=one.part.since, until=one.part.until, following=mine)
+            return
         for span in self.plan.spans:
             yield replace(self, columns=matched_by(self.columns, span.columns), since=span.since, until=span.until)
 
@@ -174,8 +189,25 @@ def _look(
 
 
 def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
-    whole = merged_table(pipeline, job.layer, job.table, job.columns, counted, run)
-    return replace(whole, fold_absent=job.plan.fold_absent, unfit=job.plan.state.unfit)
+    mine = job.following
+    target = None if mine is None else replace(mine.target, run=run)
+    whole = merged_table(
+        pipeline,
+        job.layer,
+        job.table,
+        job.columns,
+        counted,
+        run,
+        target=target,
+        changelogs=() if mine is None else tuple(one.source for one in mine.origins),
+    )
+    return replace(
+        whole,
+        fold_absent=job.plan.fold_absent,
+        unfit=job.plan.state.unfit,
+        followed=None if mine is None else mine.changes,
+        held_columns=None if mine is None else mine.held,
+    )
 
 
 def merged_table(
@@ -187,10 +219,11 @@ def merged_table(
     run: str,
     *,
     target: WriteTarget | None = None,
+    changelogs: tuple[ChangesSource, ...] = (),
 ) -> MergedTable:
     """Return what tasks need to know of a table whose changes send every column, and whose keys fit.
 
-    Its new files go to ``target``; None stands for that of ``run``.
+    Its new files go to ``target``; None stands for that of ``run``. ``changelogs`` are those of a table that had another name.
     """
     target = target or pipeline.lake.target(pipeline.table_path(layer.name, table), run)
     keys = tuple(flat_name(column.name) for column in columns if column.is_key)
@@ -200,7 +233,8 @@ def merged_table(
         columns=columns,
         counted=counted,
         target=replace(target, distinct=keys if len(keys) == 1 else ()),
-        changelog_store=pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table)),
+        changelogs=changelogs
+        or (ChangesSource("", pipeline.lake.file_store(pipeline.table_path(CHANGELOG.name, table))),),
         versions=layer.has_versions,
         added=layer.added(pipeline.settings, table),
         shards=pipeline.settings.routes.shard_columns(table),
@@ -227,15 +261,19 @@ def _changelog(
 
     Files without a change at or behind the ``least`` position are left out, but not those of newer windows.
     """
-    path, reached = pipeline.table_path(CHANGELOG.name, job.table), job.plan.state.frontier.window
-    if version is None or reached is None:
-        return []
+    reached, origins = job.plan.state.frontier.window, () if job.following is None else job.following.origins
+    logs = [(one.table, version if one.changelog is None else one.changelog) for one in origins] or [
+        (job.table, version)
+    ]
     rectangle = {} if starts is None else {"window_start": set(starts)}
     bounds = () if least is None else POSITION_COLUMNS
-    files = pipeline.lake.data_files(path, rectangle, snapshot_id=version, bounds=bounds)
     return [
         file
-        for file in files
+        for table, log in logs
+        if log is not None and reached is not None
+        for file in pipeline.lake.data_files(
+            pipeline.table_path(CHANGELOG.name, table), rectangle, snapshot_id=log, bounds=bounds
+        )
         if file.partition["window_start"] <= reached
         and (least is None or file.partition["window_start"] in job.plan.newer or may_reach(_last(file), least))
     ]
@@ -287,8 +325,9 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         expired_before=expired_versions(pipeline, job.layer, after),
     )
     rows += sum(file.rows for file in stands) if merged.touches_all else 0
-    # Files of an earlier step are in no commit, so rows leave files of steps by new files.
-    rewrite = job.has_steps
+    # Files of an earlier step are in no commit, so rows leave files of steps by new files. Where statements have changed rows
+    # that no event tells, all rows are written anew.
+    rewrite = job.has_steps or (job.following is not None and job.following.held is not None)
     groups = tuple(
         tuple(replace(file, rewrite=file.rewrite or rewrite) for file in some) for some in file_groups(stands)
     )

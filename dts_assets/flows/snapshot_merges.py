@@ -33,6 +33,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.commit import stands_at
 from dts_assets.store.converted_columns import PlannedColumns
+from dts_assets.store.planned_fields import PlannedSchema
 
 STATE_PROPERTY = "dts-assets.state"
 """The property of a snapshot commit that holds its state.
@@ -197,6 +198,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
         current=job.current,
         applied=merge.applied,
         rebuilds=job.plan.rebuilds,
+        columns=job.planned,
     )
 
 
@@ -211,13 +213,13 @@ def commit_files(
     applied: Collection[str],
     rebuilds: bool = False,
     same_rows: bool = False,
-    columns: PlannedColumns | None = None,
+    columns: PlannedColumns | PlannedSchema | None = None,
 ) -> None:
     """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 
     ``current`` is the Iceberg snapshot that the work was planned on, ``applied`` are the delete files that tasks have applied.
-    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` are
-    converted in the same commit.
+    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` come
+    in the same commit.
 
     Raises:
         StaleGenerationError: Another run has written the snapshot since.

@@ -64,6 +64,7 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
         lambda _: commit_files(
             pipeline, layer, table, [RefreshResult(table, tuple(files.removed), tuple(files.written.values()))],
             state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
+            columns=job.planned,
         ),
     )  # fmt: skip
     return MergedRows(dict(committed.faults), {table: files.not_removed})

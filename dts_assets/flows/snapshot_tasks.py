@@ -6,13 +6,15 @@ of their keys: some tasks read them and send each other task its share, and furt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
-from dts_assets.flows.snapshot_files import HeldFile, HeldRows, TouchedRows
+from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows, TouchedRows
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
@@ -20,6 +22,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation, truncations_of
+from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.key_operations import (
     Operations,
     joined,
@@ -35,8 +38,7 @@ from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
 from dts_assets.stages.soft_deletes import rows_with_deleted
 from dts_assets.store.columns import flat_name
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
-from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
 
 _KEYS_AT_ONCE = 1_000_000
 """Keys that a task holds while it looks for them in files.
@@ -51,11 +53,12 @@ class MergedTable:
 
     ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes count,
     ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
-    ``changelog_store`` opens the files with the changes. ``knows_again`` says that some change of each key that is computed again
+    ``changelogs`` open the files with the changes. ``knows_again`` says that some change of each key that is computed again
     counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
     ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
     on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
-    ``shards`` names the columns that tell the shard of a row in a merged table.
+    ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the schemas of
+    changes, ``held_columns`` says how rows that stand get the table's columns of now.
     """
 
     layer: str
@@ -65,7 +68,7 @@ class MergedTable:
     target: WriteTarget
     fold_absent: bool = False
     unfit: bool = False
-    changelog_store: FileStore = field(default_factory=FileStore)
+    changelogs: tuple[ChangesSource, ...] = ()
     knows_again: bool = False
     versions: bool = False
     truncations: tuple[Truncation, ...] = ()
@@ -73,6 +76,8 @@ class MergedTable:
     added: tuple[str, ...] = ()
     touches_all: bool = False
     shards: tuple[str, ...] = ()
+    followed: FollowedColumns | None = None
+    held_columns: HeldColumns | None = None
 
     @property
     def shape(self) -> RowShape:
@@ -80,7 +85,7 @@ class MergedTable:
         names = tuple(flat_name(column.name) for column in self.columns)
         return RowShape.of(
             self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions, added=self.added,
-            shards=self.shards,
+            shards=self.shards, followed=self.followed,
         )  # fmt: skip
 
     @property
@@ -102,15 +107,30 @@ class MergedTable:
 
     def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
         """Return the rows of a file of the table, whose ``live`` rows may be known."""
-        return HeldRows(file, self.shape, self.target.store, live, former_ids=self.target.former_ids)
+        return HeldRows(
+            file, self.shape, self.target.store, live, former_ids=self.target.former_ids, columns=self.held_columns
+        )
 
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
-        names = [name for place in shape.keys for name in self.columns[place].lake_names]
+        names = self._key_fields(shape)
         parts = {} if with_rows else {"before": names, "after": names}
-        for batch in read_batches(self.changelog_store, paths, shape.change_columns, parts=parts):
+        for batch in self.changes(paths, shape.change_columns, parts=parts):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
+
+    def changes(
+        self, paths: Sequence[str], columns: Sequence[str], *, parts: Mapping[str, Collection[str]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the changes in some changelog files."""
+        for one in self.changelogs:
+            yield from one.batches(paths, columns, parts=parts)
+
+    def _key_fields(self, shape: RowShape) -> list[str]:
+        """Return the names that a changelog may have for the columns that tell rows apart."""
+        if shape.followed is None:
+            return [name for place in shape.keys for name in self.columns[place].lake_names]
+        return [name for one in shape.followed.schemas for place in shape.keys for name in one.fields[place]]
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
         """Return the rows that operations make, of which there is at least one part."""
@@ -237,7 +257,7 @@ def look_through(task: LookTask, attempt: str) -> Looked:
     try:
         if task.sought == "truncations":
             columns = ("op", "source_position", "window_start", "event_time", *(["before"] if merged.shards else []))
-            batches = read_batches(merged.changelog_store, task.changelog, columns, parts={"before": merged.shards})
+            batches = merged.changes(task.changelog, columns, parts={"before": merged.shards})
             return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after, merged.shards))
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from threading import Lock
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.followed_tables import FollowedTables, followed_source
+from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
+from dts_assets.flows.known_tables import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
@@ -18,8 +21,8 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
-from dts_assets.model.columns import has_key, matched_by
-from dts_assets.model.key_periods import KeyPeriod
+from dts_assets.model.columns import Column, has_key, matched_by
+from dts_assets.model.key_periods import KeyPeriod, list_digest, spans_of
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
@@ -28,6 +31,7 @@ from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
     TableWindow,
+    needs_schemas,
     plan_snapshot,
     replaced_windows,
     windows_by_table,
@@ -55,7 +59,11 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     planned = do_apart(
         layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
     )
-    jobs, faults = list(planned.results.values()), {**unconverted, **opened.faults, **planned.faults}
+    following = do_apart(layer.name, planned.results, _follower(work, layer, planned.results, opened.results, counts))
+    jobs, faults = (
+        list(following.results.values()),
+        {**unconverted, **opened.faults, **planned.faults, **following.faults},
+    )
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     merged = MergedRows()
@@ -84,26 +92,19 @@ class _Opened:
 
     The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
     it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
-    its rows. ``laid_out`` says that files have another layout from now on.
+    its rows.
     """
 
     current: int | None
     changelog: int | None
     stored: StoredSnapshot
     anew: bool
-    laid_out: bool
 
 
 def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
-    """Open the table of a layer, and compare its changelog with the one that it was made from.
-
-    The table has all columns then.
-    """
+    """Open the table of a layer, and compare its changelog with the one that it was made from."""
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
-    columns = tuple(work.tables[table])
-    opened = pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, columns))
-    pipeline.lake.evolve(path, layer.columns_of(pipeline.settings, table, columns))
-    laid_out = pipeline.lake.lay_out(path, opened, layer.layout(pipeline.settings, table))
+    pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, tuple(work.tables[table])))
     current, before = stored_state(pipeline, layer.name, table)
     anew = current is not None and (
         work.anew or STATE_PROPERTY not in current.properties or before.added != layer.added(pipeline.settings, table)
@@ -128,7 +129,6 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
             and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
         ),
         anew,
-        laid_out,
     )
 
 
@@ -153,13 +153,14 @@ class _Counts:
 
     def truncating(self, table: TableId) -> frozenset[datetime]:
         """Return all windows with truncations of a table."""
-        return frozenset(window.window_start for window in self._of_all_time(table) if window.truncations)
+        return frozenset(window.window_start for window in self.of_all_time(table) if window.truncations)
 
     def told_keys(self, table: TableId) -> tuple[KeyPeriod, ...]:
         """Return the primary keys that all windows of a table tell."""
-        return tuple(period for window in self._of_all_time(table) for period in window.keys)
+        return tuple(period for window in self.of_all_time(table) for period in window.keys)
 
-    def _of_all_time(self, table: TableId) -> tuple[TableWindow, ...]:
+    def of_all_time(self, table: TableId) -> tuple[TableWindow, ...]:
+        """Return the counts of a table in all windows, by window."""
         with self._reading:
             if self._all is None:
                 self._all = windows_by_table(self._ledger.window_tables())
@@ -167,13 +168,13 @@ class _Counts:
 
 
 def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
-    before = opened.stored.state
+    before = EMPTY_STATE if opened.anew else opened.stored.state
     planned = partial(
         plan_snapshot,
         before,
         not_behind(work.frontier(table), before.frontier),
         changelog_snapshot=opened.changelog,
-        windows=counts.windows(table),
+        windows=counts.windows(table) if not opened.anew else counts.of_all_time(table),
         replaced=opened.stored.replaced,
         chains=work.chains,
         anew=opened.anew,
@@ -192,8 +193,93 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         opened.current,
         counts.truncating(table) if plan.rebuilds else frozenset(),
         work.turn,
-        opened.laid_out,
     )
+
+
+def _follower(
+    work: LayerWork,
+    layer: Layer,
+    planned: Mapping[TableId, SnapshotJob],
+    opened: Mapping[TableId, _Opened],
+    counts: _Counts,
+) -> Callable[[TableId], SnapshotJob]:
+    """Return the function that gives planned jobs the columns of their tables."""
+    pipeline = work.pipeline
+    may_follow = {
+        table: job
+        for table, job in planned.items()
+        if layer is SNAPSHOT and followed_source(pipeline, table) is not None
+    }
+    shapes = _told_shapes(pipeline, may_follow)
+    asked = {
+        table: work.tables[table]
+        for table, job in may_follow.items()
+        if needs_schemas(job.before, job.plan, counts.windows(table), work.tables[table], shapes.get(table, set()))
+    }
+    tables = FollowedTables(pipeline, asked)
+
+    def follow(table: TableId) -> SnapshotJob:
+        job, columns = planned[table], work.tables[table]
+        job = _with_columns(pipeline, job, columns) if table not in asked else job
+        if table in asked:
+            now = tables.at(table, job.plan.state.frontier)
+            before = tables.at(table, job.before.frontier)
+            if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
+                job = _with_columns(pipeline, job, columns)
+            else:
+                step = step_of(before, now, job.before)
+                by_one_key = len(now.key_parts(spans_of(counts.told_keys(table)), since=now.created)) == 1
+                if step is None or (job.plan.recomputes and not by_one_key):
+                    job = _job(work, layer, table, replace(opened[table], anew=True), counts)
+                    step = Step(now, None)
+                if job.plan.rebuilds:
+                    step = Step(now, None)
+                origins = origins_of(pipeline, tables, table, now)
+                starts = {start for one in origins for start in counts.truncating(one.table)}
+                job = replace(job, truncating=job.truncating | starts)
+                found = following(pipeline, layer, table, columns, job.before, step, job.plan.spans, origins)
+                job = _followed(job, found)
+        opened_now = pipeline.lake.ensure(
+            pipeline.table_path(layer.name, table), _LAYOUTS[layer.name](table, tuple(columns))
+        )
+        laid_out = pipeline.lake.lay_out(
+            pipeline.table_path(layer.name, table), opened_now, layer.layout(pipeline.settings, table)
+        )
+        told = shapes.get(table, set())
+        shape = job.plan.state.shape if not told else next(iter(told)) if len(told) == 1 else ""
+        state = replace(job.plan.state, shape=shape)
+        return replace(job, laid_out=laid_out, plan=replace(job.plan, state=state))
+
+    return follow
+
+
+def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:
+    """Return digests of the columns that events told of some tables, in the windows that are newer to their snapshots."""
+    newer = {(table, start) for table, job in jobs.items() for start in job.plan.newer}
+    found: dict[TableId, set[str]] = {}
+    for row in (
+        lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in {start for _, start in newer}]) if newer else ()
+    ):
+        if (row.table, row.window_start) in newer:
+            found.setdefault(row.table, set()).add(list_digest(map(repr, row.columns)))
+    return found
+
+
+def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -> SnapshotJob:
+    """Return a job whose table has the columns that it had, and those that events told since."""
+    if job.before.present is not None:
+        return _followed(job, unchanged(pipeline, job.layer, job.table, columns, job.before.present))
+    path = pipeline.table_path(job.layer.name, job.table)
+    if job.current is None and any(one.own_types for one in columns):  # it may have been made with a narrower type
+        pipeline.lake.drop(path)
+        pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))
+    pipeline.lake.evolve(path, job.layer.columns_of(pipeline.settings, job.table, columns))
+    return job
+
+
+def _followed(job: SnapshotJob, found: Following) -> SnapshotJob:
+    state = replace(job.plan.state, present=found.present, unfit=job.plan.state.unfit or found.changes.may_be_unfit)
+    return replace(job, columns=found.columns, plan=replace(job.plan, state=state, spans=()), following=found)
 
 
 def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableState | None, SnapshotState]:

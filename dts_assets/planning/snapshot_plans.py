@@ -7,14 +7,17 @@ difference alone: the changes between the two frontiers, and the windows that we
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
+from typing import Any
 
+from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
 from dts_assets.model.tables import TableId
 
@@ -23,7 +26,8 @@ from dts_assets.model.tables import TableId
 class TableWindow:
     """The counts of one table in one window, over all Kafka partitions.
 
-    ``first`` and ``last`` are the least and the greatest source position.
+    ``first`` and ``last`` are the least and the greatest source position, of changes and of ``statements`` that may have changed
+    the table beyond its events.
     """
 
     window_start: datetime
@@ -35,6 +39,12 @@ class TableWindow:
     invalid_values: int = 0
     partial_moves: int = 0
     keys: tuple[KeyPeriod, ...] = ()
+    statements: int = 0
+
+    @property
+    def has_rows(self) -> bool:
+        """True if the changelog has rows of the window."""
+        return bool(self.changes or self.truncations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +55,10 @@ class SnapshotState:
     the changelogs of the frontier's window, if the window was open: as long as the name stays, these runs have only added rows
     that the frontier did not hold. ``unfit`` says that its keys may have values that do not fit their columns, ``absent`` that
     changes lack columns, ``moves`` that some of these move rows. ``waits_from`` is the start of the first window with changes
-    that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on request. ``keys``
-    are the primary keys that changes told so far.
+    or statements that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on
+    request. ``keys`` are the primary keys that changes told so far. ``shape`` is the digest of the columns that events told
+    last, empty where they told several. ``present`` are the columns that it has because it follows the statements of its table;
+    None where it has all columns that events told.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -62,6 +74,8 @@ class SnapshotState:
     waits_from: datetime | None = None
     added: tuple[str, ...] = ()
     keys: tuple[KeyPeriod, ...] = ()
+    shape: str = ""
+    present: PresentColumns | None = None
 
     @property
     def reads_from(self) -> datetime | None:
@@ -90,6 +104,8 @@ class SnapshotState:
                 "waits_from": self.waits_from and self.waits_from.isoformat(),
                 "added": self.added,
                 "keys": [[astuple(one.first), astuple(one.last), one.columns] for one in self.keys],
+                "shape": self.shape,
+                "present": self.present and astuple(self.present),
             }
         )
 
@@ -108,8 +124,12 @@ class SnapshotState:
         return cls(
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
-            tuple(raw.get("added", ())), tuple(keys),
+            tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
         )  # fmt: skip
+
+
+def _present(raw: list[Any] | None) -> PresentColumns | None:
+    return None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]))
 
 
 _LONG_AGO = "0001-01-01T00:00:00+00:00"
@@ -130,7 +150,7 @@ class Chain:
 class SnapshotPlan:
     """The work of one snapshot.
 
-    ``newer`` are the windows in which changes stand that the new frontier holds and the old one did not. Keys of changes in
+    ``newer`` are the windows with changes or statements that the new frontier holds and the old one did not. Keys of changes in
     ``newer`` at or before ``suspect_until`` (a re-read of what was applied already), and keys of the ``replaced`` windows in
     their old and new version, are computed again from the whole changelog. ``fold_absent`` says that some change lacks columns,
     ``follow_moves`` that some of these moves its row: then the keys that rows came from or went to are computed again, too.
@@ -188,12 +208,14 @@ def plan_snapshot(
         told: The primary keys that all windows of the table tell. None stands for those of ``before`` and ``windows``, which are
             enough where the plan does not doubt them.
     """
-    stats = {window.window_start: window for window in windows if window.changes or window.truncations}
+    stats = {window.window_start: window for window in windows if window.has_rows or window.statements}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
     newer = tuple(sorted(window.window_start for window in held if _brings_more(after, before.frontier, window)))
     old = before.frontier
     touched = frozenset(start for start in replaced if old.window is not None and start <= old.window)
-    new_rows = [_first_new(old, stats[start]) for start in newer if start not in touched]
+    firsts = {start: _first_new(old, stats[start]) for start in newer if start not in touched}
+    # A statement alone brings no row that could be one of those that were applied already.
+    new_rows = [position for start, position in firsts.items() if stats[start].has_rows]
     suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
     applied = max(
         [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
@@ -213,6 +235,8 @@ def plan_snapshot(
         waits_from=min(waiting, default=None),
         added=added,
         keys=keys,
+        shape=before.shape,
+        present=before.present,
     )
     rebuilds = (
         anew
@@ -228,9 +252,34 @@ def plan_snapshot(
         fold_absent=state.absent,
         follow_moves=state.moves,
         rebuilds=rebuilds,
-        spans=_spans(keys, None if rebuilds else min(new_rows, default=None), applied),
+        spans=_spans(keys, None if rebuilds else min(firsts.values(), default=None), applied),
         doubts_keys=told is None and _are_mixed(keys, new_keys, rebuilds=rebuilds),
     )
+
+
+def needs_schemas(
+    before: SnapshotState,
+    plan: SnapshotPlan,
+    windows: Iterable[TableWindow],
+    columns: Sequence[Column],
+    shapes: Collection[str],
+) -> bool:
+    """Return whether the columns of a snapshot may become others, so that its table's schemas have to be read.
+
+    Args:
+        before: The state that the snapshot is in.
+        plan: Its plan.
+        windows: The counts of the table in the windows that the plan needs.
+        columns: All columns that the changelog of the table has.
+        shapes: The digests of the columns that events told in the plan's newer windows.
+    """
+    if any(window.statements for window in windows):
+        return True
+    if plan.state.absent and not before.absent:
+        return True
+    if before.present is not None and (plan.rebuilds or plan.recomputes or not before.present.fits(columns)):
+        return True
+    return not {*shapes} <= {before.shape or next(iter(shapes), "")}
 
 
 def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:
@@ -287,14 +336,14 @@ def may_reach(greatest: SourcePosition | None, position: SourcePosition) -> bool
 
 
 def windows_by_table(rows: Iterable[WindowTable]) -> dict[TableId, tuple[TableWindow, ...]]:
-    """Return the windows in which each table has changes, over all Kafka partitions."""
+    """Return the windows in which each table has changes or statements, over all Kafka partitions."""
     found: dict[TableId, dict[datetime, TableWindow]] = {}
     for row in rows:
         if row.first_position is None or row.last_position is None:
             continue
         part = TableWindow(
             row.window_start, row.kept, row.first_position, row.last_position, row.absent_rows, row.truncations,
-            row.invalid_values, row.partial_moves, row.keys,
+            row.invalid_values, row.partial_moves, row.keys, row.statements,
         )  # fmt: skip
         mine = found.setdefault(row.table, {})
         mine[row.window_start] = _sum(mine[row.window_start], part) if row.window_start in mine else part
@@ -312,6 +361,7 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         one.invalid_values + other.invalid_values,
         one.partial_moves + other.partial_moves,
         (*one.keys, *other.keys),
+        one.statements + other.statements,
     )
 
 

@@ -8,9 +8,9 @@ files that a failed or repeated task leaves behind are orphans under ``data/<run
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -26,7 +26,9 @@ from pyiceberg.types import UnknownType
 from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
+from dts_assets.store.columns import NamedType
 from dts_assets.store.file_stores import FileStore, prepare_clients
+from dts_assets.store.types import FIELD_ID, arrow_schema, iceberg_schema
 
 ROW_GROUP_BYTES = 32 << 20
 """The bytes of Arrow data per row group.
@@ -73,6 +75,20 @@ class WriteTarget:
     def arrow_schema(self) -> pa.Schema:
         """The schema that files are written with."""
         return pa.ipc.read_schema(pa.BufferReader(self.schema))
+
+
+_FIRST_OWN_ID = 1 << 30
+"""The first field id of columns that no table has."""
+
+
+def with_columns(target: WriteTarget, columns: Iterable[NamedType]) -> WriteTarget:
+    """Return the place for files that have more columns than the table, which are read again before any commit."""
+    more = [
+        field.with_metadata({FIELD_ID: str(_FIRST_OWN_ID + number).encode()})
+        for number, field in enumerate(arrow_schema(iceberg_schema(tuple(columns))))
+    ]
+    whole = target.arrow_schema
+    return replace(target, schema=pa.schema([*whole, *more], whole.metadata).serialize().to_pybytes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,221 @@
+"""How a snapshot gets the columns that its table has at a frontier, and how its rows follow.
+
+The columns come in the commit that brings the rows: no reader sees the one without the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.layers import CHANGELOG, Layer
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.snapshot_files import HeldColumns
+from dts_assets.flows.stored_changes import ChangesSource
+from dts_assets.model.added_columns import DELETED_AT
+from dts_assets.model.columns import Column, same_name
+from dts_assets.model.key_periods import KeySpan
+from dts_assets.model.present_columns import PresentColumns, columns_digest
+from dts_assets.model.tables import TableId
+from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.stages.followed_columns import FollowedColumns
+from dts_assets.stages.followed_schemas import (
+    FollowedTable,
+    KeyPart,
+    is_read_as_it_stands,
+    unchanged_columns,
+)
+from dts_assets.stages.value_paths import ValuePath
+from dts_assets.store.columns import flat_name
+from dts_assets.store.files import WriteTarget, with_columns
+from dts_assets.store.planned_fields import PlannedField, PlannedSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A table's schemas at a frontier, and the schema under which the rows of its snapshot stand.
+
+    ``before`` is its number among the states; None where no row stands, or where all rows are made anew.
+    """
+
+    now: FollowedTable
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedPart:
+    """A part of the changes, with the columns that rows have between it and the next part."""
+
+    part: KeyPart
+    columns: tuple[Column, ...]
+    changes: FollowedColumns
+    held: HeldColumns | None
+    target: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOrigin:
+    """A changelog with changes of a table: its lake path, and its Iceberg snapshot (None: the present one of the plan)."""
+
+    table: TableId
+    changelog: int | None
+    source: ChangesSource
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The columns that a snapshot gets, and the ways of rows and changes to them.
+
+    ``columns`` are those of the source as the lake has them. ``changes`` read changelogs, ``held`` reads rows that stand; None
+    where they are read as they stand. New files go to ``target``, and ``planned`` comes in their commit; None where the table has
+    these columns. Where rows are found by another key from some position on, ``parts`` are taken over one after the other.
+    ``origins`` are the changelogs of a table that had another name; none where its own changelog has all changes.
+    """
+
+    columns: tuple[Column, ...]
+    present: PresentColumns
+    changes: FollowedColumns
+    held: HeldColumns | None
+    target: WriteTarget
+    planned: PlannedSchema | None
+    parts: tuple[FollowedPart, ...] = ()
+    origins: tuple[ChangesOrigin, ...] = ()
+
+
+def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotState) -> Step | None:
+    """Return the way from a snapshot's state to a table's present schema; None where all rows are made anew.
+
+    ``before`` has the schemas that the state's frontier holds. What it tells now may differ from what the snapshot was made
+    from: then a window was made again. Rows that moved from another table, or to it, are made anew, too.
+    """
+    if state.frontier.window is None:
+        return None if now.is_moved else Step(now, None)
+    if before is None:
+        return Step(now, 0) if len(now.states) == 1 and not now.is_moved and state.present is None else None
+    if before.states != now.states[: len(before.states)] or before.origins != now.origins:
+        return None
+    if state.present is None:
+        return Step(now, 0) if len(before.states) == 1 and not now.is_moved else None
+    return Step(now, len(before.states) - 1) if before.digest == state.present.digest else None
+
+
+def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool) -> bool:
+    """Return whether a table has had one schema so far, so that its snapshot has all columns that events told.
+
+    ``lacking`` says that changes lack columns: then inserts have defaults that the schema tells.
+    """
+    if lacking and now.has_defaults:
+        return False
+    names = {one.name for one in columns}
+    return (
+        len(now.states) == 1
+        and not now.is_moved
+        and not any(one.own_types for one in columns)
+        and {*now.names} == names
+    )
+
+
+def unchanged(
+    pipeline: Pipeline, layer: Layer, table: TableId, columns: Sequence[Column], present: PresentColumns
+) -> Following:
+    """Return how a snapshot goes on whose table has the columns that it had."""
+    mine = present.stored(tuple(columns))
+    target = pipeline.lake.target(pipeline.table_path(layer.name, table), "")
+    return Following(mine, present, unchanged_columns(mine, present), None, target, None)
+
+
+def following(
+    pipeline: Pipeline,
+    layer: Layer,
+    table: TableId,
+    columns: Sequence[Column],
+    state: SnapshotState,
+    step: Step,
+    told: Sequence[KeySpan],
+    origins: tuple[ChangesOrigin, ...],
+) -> Following:
+    """Return how a snapshot gets the columns of its table's last schema.
+
+    ``told`` has the keys that changes told, ``origins`` the changelogs of a table that had another name.
+
+    Raises:
+        LakeTableError: The layout of the snapshot needs a column that is gone, or that became another type.
+    """
+    path, now = pipeline.table_path(layer.name, table), step.now
+    there, target = dict(pipeline.lake.fields(path) or ()), pipeline.lake.target(path, "")
+    named = _stored_names(columns, state)
+    start = len(now.states) - 1 if step.before is None else step.before
+    paths = now.from_state(start)
+    stored = _stored(paths, named, there)
+    wanted = layer.columns_of(pipeline.settings, table, now.columns)
+    formers = [*stored, *(name if name in there else None for name, _ in wanted[len(stored) :])]
+    fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
+    planned_target, planned = pipeline.lake.planned(path, fields, "")
+    types = tuple(one.type for one in now.columns)
+    as_they_stand = all(
+        is_read_as_it_stands(one, there.get(name or ""), kind)
+        for one, name, kind in zip(paths, stored, types, strict=True)
+    )
+    renamed = state.unfit and any(name not in (None, other) for name, (other, _) in zip(stored, wanted, strict=False))
+    held = None
+    if step.before is not None and (renamed or not as_they_stand):
+        held = HeldColumns(target.schema, paths, stored, types)
+    keeps = DELETED_AT in layer.added(pipeline.settings, table)
+    first = step.before if step.before is not None else 0 if keeps else now.created
+    parts = now.key_parts(told, since=first)
+    keyed, made = now.keyed_by(parts[-1]), []
+    for number, part in enumerate(parts if len(parts) > 1 else ()):
+        later = parts[number:-1]
+        more = now.step_columns(later)
+        mine = tuple(replace(one, is_key=False) for one in keyed) if later else keyed
+        keys = {one.name for one in now.step_columns(later[:1])}
+        mine += tuple(replace(one, is_key=one.name in keys) for one in more)
+        standing = None
+        if number == 0 and step.before is not None:
+            paths = now.from_state(step.before, later)
+            kinds = tuple(one.type for one in mine)
+            standing = HeldColumns(target.schema, paths, _stored(paths, named, there), kinds)
+        made.append(
+            FollowedPart(
+                part,
+                mine,
+                now.followed(later),
+                standing,
+                with_columns(planned_target, [(one.name, one.type) for one in more]),
+            )
+        )
+    present = now.present(keyed, flat_name, changelog=columns_digest(columns))
+    return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins)
+
+
+def origins_of(
+    pipeline: Pipeline, tables: FollowedTables, table: TableId, now: FollowedTable
+) -> tuple[ChangesOrigin, ...]:
+    """Return the changelogs of a table that had another name, as they stand now; none where it had no other."""
+    found = []
+    for one in now.origins if now.is_moved else ():
+        mine = tables.lake_table(one.table)
+        path = pipeline.table_path(CHANGELOG.name, mine)
+        state = pipeline.lake.state(path)
+        if state is not None:
+            store, location = pipeline.lake.file_store(path), pipeline.lake.target(path, "").location
+            source = ChangesSource(location, store, one.since, one.until)
+            found.append(ChangesOrigin(mine, None if mine == table else state.snapshot_id, source))
+    return tuple(found)
+
+
+def _stored(paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return the names of the columns in the table as it stands that paths begin at; None where it has none."""
+    spelled = {same_name(name): name for name in there}
+    return tuple(
+        None if one.origin is None else spelled.get(same_name(named.get(one.origin, flat_name(one.origin))))
+        for one in paths
+    )
+
+
+def _stored_names(columns: Sequence[Column], state: SnapshotState) -> Mapping[str, str]:
+    """Return the names that columns of the source have in a snapshot as it stands."""
+    if state.present is not None:
+        return {one.source: one.name for one in state.present.columns}
+    return {name: flat_name(one.name) for one in columns for name in one.source_names}

@@ -1,0 +1,44 @@
+"""The changes of a table in one or several changelogs, read by tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.change_columns import at_or_before
+from dts_assets.store.file_stores import FileStore
+from dts_assets.store.files import read_batches
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesSource:
+    """A changelog: the folder of its files, their store, and the positions between which its changes count.
+
+    They stand behind ``since`` and not behind ``until``; None stands for no bound.
+    """
+
+    location: str
+    store: FileStore
+    since: SourcePosition | None = None
+    until: SourcePosition | None = None
+
+    def batches(
+        self,
+        paths: Sequence[str],
+        columns: Sequence[str],
+        *,
+        parts: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of those files that are of this changelog; see :func:`dts_assets.store.files.read_batches`."""
+        mine = [path for path in paths if path.startswith(self.location)]
+        for batch in read_batches(self.store, mine, columns, parts=parts) if mine else ():
+            yield self._bounded(batch)
+
+    def _bounded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.since is not None:
+            batch = batch.filter(pa.array(~at_or_before(batch, self.since)))
+        return batch if self.until is None else batch.filter(pa.array(at_or_before(batch, self.until)))
