@@ -2,101 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.types import NestedField, StringType
+from pyiceberg.types import NestedField
 
-from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import widened
 from dts_assets.model.layouts import Layout, PartitionTransform
-from dts_assets.store import commit as commit_module
-from dts_assets.store.files import TableWriter
 from dts_assets.store.lake import Lake
 from dts_assets.store.planned_fields import PlannedField, with_fields
-from dts_assets.store.schemas import layout
-from dts_assets.store.types import iceberg_schema
-from tests.store.test_unknown_outcomes import OUTCOMES, Deaf
+from tests.store.planned_tables import (
+    COLUMNS,
+    PATH,
+    ROWS,
+    SWAPPED,
+    SWAPPED_ROWS,
+    alter,
+    filled_lake,
+    kept,
+    made_lake,
+    schema_id,
+    shown,
+    write,
+)
 from tests.tiers import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dts_assets.store.catalog import LakeLocation
-    from dts_assets.store.commit import Replaced
-    from dts_assets.store.files import WriteTarget, WrittenFile
-
-PATH = ("shop", "snapshot", "shopdb", "items")
-COLUMNS = (("id", "int"), ("a", "int"), ("b", "int"), ("tags", "map<string,string>"))
-ROWS = [{"id": number, "a": number * 10, "b": -number, "tags": [("x", str(number))]} for number in range(4)]
-
-
-def _lake(location: LakeLocation, path: Sequence[str] = PATH, columns: Sequence[tuple[str, str]] = COLUMNS) -> Lake:
-    lake = Lake(location)
-    lake.ensure(path, layout(iceberg_schema(columns, docs={"a": "The first letter."})))
-    return lake
+    from dts_assets.store.files import WrittenFile
 
 
 @pytest.fixture
 def empty(lake_location: LakeLocation) -> Lake:
-    return _lake(lake_location)
+    return made_lake(lake_location)
 
 
 @pytest.fixture
-def lake(empty: Lake) -> Lake:
-    """A lake with a table of four rows."""
-    empty.replace(PATH, {}, write(empty.target(PATH, "first"), ROWS))
-    return empty
-
-
-def write(target: WriteTarget, rows: Sequence[dict[str, Any]]) -> tuple[WrittenFile, ...]:
-    shape = pa.schema([one.remove_metadata() for one in target.arrow_schema])
-    with TableWriter(target) as writer:
-        writer.write(pa.RecordBatch.from_pylist(list(rows), shape))
-        return writer.close()
-
-
-def alter(lake: Lake, *fields: PlannedField, rows: Sequence[dict[str, Any]] = (), **named: Any) -> Replaced:
-    """Give the table other columns, and append rows in the same commit."""
-    target, planned = lake.planned(PATH, fields, "altered")
-    assert planned is not None
-    named = {"keep": lambda _: True, **named}
-    return lake.replace(PATH, {}, write(target, rows), columns=planned, **named)
-
-
-def kept(*names: str) -> tuple[PlannedField, ...]:
-    """Columns as they are, of :data:`COLUMNS`."""
-    return tuple(PlannedField(name, dict(COLUMNS)[name], name) for name in names)
-
-
-def shown(lake: Lake, snapshot_id: int | None = None) -> list[dict[str, Any]]:
-    table = lake.scan(PATH, snapshot_id=snapshot_id)
-    assert table is not None
-    return sorted(table.to_pylist(), key=lambda row: int(row["id"]))
-
-
-def schema_id(lake: Lake) -> int:
-    return lake.catalog.load_table(PATH).metadata.current_schema_id
-
-
-SWAPPED = (
-    PlannedField("id", "bigint", "id"),
-    PlannedField("b", "int", "a"),
-    PlannedField("new", "string", None),
-    PlannedField("a", "int", "b"),
-)
-"""Two columns change their names, one is promoted, one is dropped, and one comes."""
-
-SWAPPED_ROWS = [{"id": n, "b": n * 10, "new": None, "a": -n} for n in range(4)]
+def lake(lake_location: LakeLocation) -> Lake:
+    return filled_lake(lake_location)
 
 
 @pytest.mark.parametrize("removes", [True, False])
@@ -219,130 +171,6 @@ def test_columns_that_identify_rows_go_on_doing_so(lake: Lake) -> None:
     after = lake.catalog.load_table(PATH).schema()
     assert after.identifier_field_ids == [schema.find_field("id").field_id]
     assert after.find_field("number").required
-
-
-# Retries and other writers
-
-
-def _altered_meanwhile(lake: Lake, change: str) -> None:
-    if change == "another column":
-        lake.evolve(PATH, (*COLUMNS, ("more", "string")))
-    elif change == "the same plan":
-        alter(lake, *SWAPPED)
-    elif change == "another name":  # without a new id
-        with lake.catalog.load_table(PATH).update_schema() as update:
-            update.rename_column("tags", "labels")
-    else:  # the schema is the former one again, and the next id is not
-        with lake.catalog.load_table(PATH).update_schema() as update:
-            update.add_column("new", StringType())
-        with lake.catalog.load_table(PATH).update_schema() as update:
-            update.delete_column("new")
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other writer is on another machine: the lock of this one does not keep it from coming in between."""
-    monkeypatch.setattr(commit_module, "table_lock", lambda table: nullcontext())
-
-
-CHANGES = ("another column", "the same plan", "another name", "a column that came and went")
-
-
-@pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("when", ["before the first try", "between two tries", "behind a try without an answer"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_columns_that_were_changed_meanwhile_are_not_taken_for_planned_ones(
-    lake: Lake, change: str, when: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, planned = lake.planned(PATH, SWAPPED, "r")
-    assert planned is not None
-    files = write(target, [{"id": 9, "b": 1, "new": "lost", "a": 1}] * rows)
-    commit, tries, deaf = lake.catalog.commit_table, list[int](), Deaf(["never"])
-
-    def late(*asked: Any) -> Any:
-        tries.append(1)
-        if len(tries) > 1:
-            return commit(*asked)
-        _altered_meanwhile(lake, change)
-        if when == "between two tries":
-            raise CommitFailedException("another writer was faster")
-        return deaf.around(commit)(*asked)
-
-    if when == "before the first try":
-        _altered_meanwhile(lake, change)
-    else:
-        monkeypatch.setattr(lake.catalog, "commit_table", late)
-    with pytest.raises(StaleGenerationError, match="schema") as caught:
-        lake.replace(PATH, {}, files, keep=lambda _: True, columns=planned)
-    assert caught.value.unsure == (when == "behind a try without an answer")
-    assert len(shown(lake)) == 4
-    expected = SWAPPED_ROWS if change == "the same plan" else ROWS
-    assert [{name: row.get(name, row.get("labels")) for name in expected[0]} for row in shown(lake)] == expected
-
-
-@pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_catalog_itself_refuses_a_plan_that_was_overtaken(
-    lake: Lake, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other writer comes behind the last look at the table."""
-    target, planned = lake.planned(PATH, SWAPPED, "r")
-    files = write(target, [{"id": 9, "b": 1, "new": "lost", "a": 1}])
-    commit, tries = lake.catalog.commit_table, list[int]()
-
-    def slow(*asked: Any) -> Any:
-        tries.append(1)
-        if len(tries) == 1:
-            _altered_meanwhile(lake, change)
-        return commit(*asked)
-
-    monkeypatch.setattr(lake.catalog, "commit_table", slow)
-    with pytest.raises(StaleGenerationError, match="schema"):
-        lake.replace(PATH, {}, files, keep=lambda _: True, columns=planned)
-    assert len(shown(lake)) == 4
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("outcome", [*OUTCOMES, "twice"])
-def test_a_plan_is_made_once(lake: Lake, outcome: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, planned = lake.planned(PATH, SWAPPED, "r")
-    new = [{"id": 9, "b": 1, "new": "x", "a": 1}] * rows
-    files = write(target, new)
-    monkeypatch.setattr(lake.catalog, "commit_table", Deaf([outcome]).around(lake.catalog.commit_table))
-    done = lake.replace(PATH, {}, files, keep=lambda _: True, columns=planned)
-    table = lake.catalog.load_table(PATH)
-    assert done.snapshot_id == table.metadata.current_snapshot_id
-    assert (len(table.metadata.snapshots), len(table.metadata.schemas)) == (2, 2)
-    assert shown(lake) == SWAPPED_ROWS + new
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_a_plan_that_landed_under_another_change_is_made_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It got no answer, and another writer has changed the columns again by the time it is asked for once more."""
-    _, planned = lake.planned(PATH, SWAPPED, "r")
-    commit, tries = lake.catalog.commit_table, list[int]()
-
-    def unheard(*asked: Any) -> Any:
-        tries.append(1)
-        if len(tries) > 1:
-            return commit(*asked)
-        commit(*asked)
-        alter(lake, PlannedField("id", "bigint", "id"), PlannedField("c", "int", "b"))
-        raise Deaf([]).error
-
-    monkeypatch.setattr(lake.catalog, "commit_table", unheard)
-    done = lake.replace(PATH, {}, (), keep=lambda _: True, columns=planned)
-    snapshots = lake.catalog.load_table(PATH).metadata.snapshots
-    assert done.snapshot_id == snapshots[1].snapshot_id
-    assert shown(lake) == [{"id": n, "c": n * 10} for n in range(4)]
-
-
-def test_a_writer_with_the_former_columns_is_welcome(lake: Lake) -> None:
-    files = write(lake.target(PATH, "slow"), [{"id": 9, "a": 90, "b": -9, "tags": None}])
-    alter(lake, *SWAPPED)
-    lake.replace(PATH, {}, files, keep=lambda _: True)
-    assert shown(lake) == [*SWAPPED_ROWS, {"id": 9, "b": 90, "new": None, "a": -9}]
 
 
 # Layouts
@@ -484,7 +312,7 @@ def test_any_sequence_of_plans_reads_like_a_table_in_memory(
 ) -> None:
     path = ("shop", "snapshot", "shopdb", f"t{next(_TABLES)}")
     start = (("a", "int"), ("b", "float"), ("c", "decimal(7,2)"), ("map", "map<string,string>"))
-    lake, model = _lake(lake_location, path, start), Model()
+    lake, model = made_lake(lake_location, path, start), Model()
     model.columns = [(next(model.numbers), name, kind) for name, kind in start]
     lake.replace(path, {}, write(lake.target(path, "first"), model.add(1)))
     ids = dict(zip((number for number, _, _ in model.columns), _ids(lake, path), strict=True))
