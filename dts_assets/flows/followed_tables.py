@@ -1,4 +1,4 @@
-"""The schemas of tables up to the frontiers that their snapshots get, read once for all tables of a run.
+"""The schemas of tables up to their snapshots' frontiers, read once for a run.
 
 They are read for tables of which something says that their columns changed: a statement, or events with other columns.
 """
@@ -42,7 +42,7 @@ class FollowedTables:
     tables: Mapping[TableId, Sequence[Column]]
 
     def at(self, table: TableId, frontier: Frontier) -> FollowedTable | None:
-        """Return a table with the columns of its last schema that a frontier holds; None where no schema is known."""
+        """Return a table with the last schema that a frontier holds; None where no schema is known."""
         source, settings = self.sources[table], self.pipeline.settings
         rule_of, declared = settings.rule_finder(table), settings.types_of(table)
 

@@ -1,4 +1,4 @@
-"""How a snapshot gets the columns that its table has at a frontier, and how its rows follow.
+"""Snapshots get the columns that their tables have at a frontier, and their rows follow.
 
 The columns come in the commit that brings the rows: no reader sees the one without the other.
 """
@@ -56,7 +56,10 @@ class FollowedPart:
 
 @dataclass(frozen=True, slots=True)
 class ChangesOrigin:
-    """A changelog with changes of a table: its lake path, and its Iceberg snapshot (None: the present one of the plan)."""
+    """A changelog with changes of a table, as it stands at an Iceberg snapshot.
+
+    None stands for the Iceberg snapshot of the plan.
+    """
 
     table: TableId
     changelog: int | None
@@ -84,7 +87,7 @@ class Following:
 
 
 def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotState) -> Step | None:
-    """Return the way from a snapshot's state to a table's present schema; None where all rows are made anew.
+    """Return the way from a snapshot's state to its table's schema; None where all rows are made anew.
 
     ``before`` has the schemas that the state's frontier holds. What it tells now may differ from what the snapshot was made
     from: then a window was made again. Rows that moved from another table, or to it, are made anew, too.
@@ -101,7 +104,7 @@ def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotSta
 
 
 def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool) -> bool:
-    """Return whether a table has had one schema so far, so that its snapshot has all columns that events told.
+    """Return whether a table has had one schema so far: its snapshot has all columns of events.
 
     ``lacking`` says that changes lack columns: then inserts have defaults that the schema tells.
     """
@@ -192,7 +195,7 @@ def following(
 def origins_of(
     pipeline: Pipeline, tables: FollowedTables, table: TableId, now: FollowedTable
 ) -> tuple[ChangesOrigin, ...]:
-    """Return the changelogs of a table that had another name, as they stand now; none where it had no other."""
+    """Return the changelogs of a table that had another name, as they stand now; else none."""
     found = []
     for one in now.origins if now.is_moved else ():
         mine = tables.lake_table(one.table)
@@ -206,7 +209,7 @@ def origins_of(
 
 
 def _stored(paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping[str, str]) -> tuple[str | None, ...]:
-    """Return the names of the columns in the table as it stands that paths begin at; None where it has none."""
+    """Return the names of the stored columns at which paths begin; None where there is none."""
     spelled = {same_name(name): name for name in there}
     return tuple(
         None if one.origin is None else spelled.get(same_name(named.get(one.origin, flat_name(one.origin))))

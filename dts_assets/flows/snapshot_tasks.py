@@ -6,15 +6,14 @@ of their keys: some tasks read them and send each other task its share, and furt
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows, TouchedRows
-from dts_assets.flows.stored_changes import ChangesSource
+from dts_assets.flows.stored_changes import ChangesSource, stored_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
@@ -114,23 +113,10 @@ class MergedTable:
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""
         shape = self.shape
-        names = self._key_fields(shape)
+        names = shape.key_fields
         parts = {} if with_rows else {"before": names, "after": names}
-        for batch in self.changes(paths, shape.change_columns, parts=parts):
+        for batch in stored_changes(self.changelogs, paths, shape.change_columns, parts=parts):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
-
-    def changes(
-        self, paths: Sequence[str], columns: Sequence[str], *, parts: Mapping[str, Collection[str]]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the changes in some changelog files."""
-        for one in self.changelogs:
-            yield from one.batches(paths, columns, parts=parts)
-
-    def _key_fields(self, shape: RowShape) -> list[str]:
-        """Return the names that a changelog may have for the columns that tell rows apart."""
-        if shape.followed is None:
-            return [name for place in shape.keys for name in self.columns[place].lake_names]
-        return [name for one in shape.followed.schemas for place in shape.keys for name in one.fields[place]]
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
         """Return the rows that operations make, of which there is at least one part."""
@@ -257,7 +243,7 @@ def look_through(task: LookTask, attempt: str) -> Looked:
     try:
         if task.sought == "truncations":
             columns = ("op", "source_position", "window_start", "event_time", *(["before"] if merged.shards else []))
-            batches = merged.changes(task.changelog, columns, parts={"before": merged.shards})
+            batches = stored_changes(merged.changelogs, task.changelog, columns, parts={"before": merged.shards})
             return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after, merged.shards))
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):

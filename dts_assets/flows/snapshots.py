@@ -254,7 +254,7 @@ def _follower(
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:
-    """Return digests of the columns that events told of some tables, in the windows that are newer to their snapshots."""
+    """Return digests of the columns that events told of tables, in windows newer to their snapshots."""
     newer = {(table, start) for table, job in jobs.items() for start in job.plan.newer}
     found: dict[TableId, set[str]] = {}
     for row in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -42,3 +42,15 @@ class ChangesSource:
         if self.since is not None:
             batch = batch.filter(pa.array(~at_or_before(batch, self.since)))
         return batch if self.until is None else batch.filter(pa.array(at_or_before(batch, self.until)))
+
+
+def stored_changes(
+    sources: Iterable[ChangesSource],
+    paths: Sequence[str],
+    columns: Sequence[str],
+    *,
+    parts: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes in some files, each of which is of one of the changelogs."""
+    for one in sources:
+        yield from one.batches(paths, columns, parts=parts)

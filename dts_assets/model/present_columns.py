@@ -11,7 +11,7 @@ from dts_assets.model.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class PresentColumn:
-    """A column of a snapshot: its name at the source, its name and its lake type in the snapshot.
+    """A column of a snapshot: its name at the source, its name and lake type in the snapshot.
 
     ``source_type`` and ``default`` are its type and the text of its default at the source, as far as inserts leave it out. An
     example is ``("_op", "_source__op", "string", False)``.

@@ -264,7 +264,7 @@ def needs_schemas(
     columns: Sequence[Column],
     shapes: Collection[str],
 ) -> bool:
-    """Return whether the columns of a snapshot may become others, so that its table's schemas have to be read.
+    """Return whether a snapshot's columns may become others: then its table's schemas have to be read.
 
     Args:
         before: The state that the snapshot is in.

@@ -118,6 +118,13 @@ class RowShape:
         return [place for place, column in enumerate(self.columns) if column.is_key or self.is_bag]
 
     @property
+    def key_fields(self) -> list[str]:
+        """The names that a changelog may have for the columns that tell rows apart."""
+        if self.followed is None:
+            return [name for place in self.keys for name in self.columns[place].lake_names]
+        return [name for one in self.followed.schemas for place in self.keys for name in one.fields[place]]
+
+    @property
     def values(self) -> list[int]:
         """The places of all other columns."""
         return [place for place, column in enumerate(self.columns) if not (column.is_key or self.is_bag)]

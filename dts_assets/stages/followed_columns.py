@@ -36,7 +36,7 @@ class PastSchema:
 
 @dataclass(frozen=True, slots=True)
 class FollowedColumns:
-    """The columns of a table by all schemas of the changes that it is made from, in the order of their positions.
+    """The columns of a table by all schemas of its changes, in the order of their positions.
 
     ``types`` are the lake types of the columns.
     """

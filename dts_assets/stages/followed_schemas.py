@@ -1,4 +1,4 @@
-"""The columns of a snapshot by the schemas that its table had, and the way of stored rows and of changes to them.
+"""The columns of a snapshot by its table's schemas, and the way of rows and changes to them.
 
 A snapshot has the columns of its table's last schema, in their order. Columns that events told no more, though no statement
 dropped them, stay: a format may leave columns out.
@@ -25,7 +25,7 @@ from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema,
 from dts_assets.wire.ddl.told_schemas import ToldColumn
 
 Fields = Mapping[str, tuple[str, ...]]
-"""The names that a changelog may have for the columns of a source table, by their names without case."""
+"""The names of a source table's columns in a changelog, by their names without case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class FollowedTable:
 
     @property
     def digest(self) -> str:
-        """A digest of the states and of the origins, equal exactly if these are."""
+        """A digest that is equal exactly if the states and the origins are."""
         states = [repr((one.position, one.schema, one.changes)) for one in self.states]
         return hashlib.sha256("\n".join([*states, repr(self.origins)]).encode()).hexdigest()[:16]
 
     def key_parts(self, told: Iterable[KeySpan], *, since: int) -> tuple[KeyPart, ...]:
-        """Return the parts of the log, from a state on, in each of which one key finds the rows of all changes.
+        """Return the parts of the log, from a state on, each with one key that finds rows.
 
         Statements say the key, and ``told`` has the keys that changes told: they count where they say another one.
         """
@@ -97,7 +97,7 @@ class FollowedTable:
         return tuple(parts)
 
     def _keys_begun(self, told: Iterable[KeySpan], since: int) -> list[tuple[SourcePosition | None, tuple[str, ...]]]:
-        """Return the keys from a state on, each with the position from which it counts (None: from the first change on)."""
+        """Return the keys from a state on, each with its first position (None: the first change's)."""
         begun: dict[SourcePosition | None, tuple[str, ...]] = {None: _key(self.states[since])}
         for number in range(since + 1, len(self.states)):
             if self.states[number].changes and _finds_other_rows(self.states, number):
@@ -145,7 +145,7 @@ class FollowedTable:
         return max(made, default=0)
 
     def step_columns(self, parts: Sequence[KeyPart]) -> tuple[Column, ...]:
-        """Return the key columns of some parts that are in none of the table's columns of now, under names of their own.
+        """Return the key columns of some parts, under names of their own.
 
         They stand in rows between two steps alone.
         """
@@ -180,7 +180,7 @@ class FollowedTable:
         return PresentColumns(self.digest, changelog, tuple(columns))
 
     def followed(self, parts: Sequence[KeyPart] = (), family: Family | None = None) -> FollowedColumns:
-        """Return the ways of the values of all changes, whatever schema they stand behind.
+        """Return the ways of the values of all changes, by the schemas that they stand behind.
 
         The columns are followed by those of :meth:`step_columns`.
         """
@@ -201,7 +201,7 @@ class FollowedTable:
         return None if column is None or column.name in self.shown_otherwise else default_path(column, path)
 
     def from_state(self, number: int, parts: Sequence[KeyPart] = ()) -> tuple[ValuePath, ...]:
-        """Return the ways of the values of rows that a snapshot has, which was made behind a state.
+        """Return the ways of the values of rows in a snapshot that was made behind a state.
 
         The columns are followed by those of :meth:`step_columns`.
         """
@@ -313,7 +313,7 @@ def _column(one: SchemaColumn, schema: TableSchema, kind: str, there: Column | N
 
 
 def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
-    """Yield states with the columns that events told no more, though no statement dropped them."""
+    """Yield states with columns that events told no more, though no statement dropped them."""
     kept, before = dict[str, SchemaColumn](), None
     for state in states:
         schema = state.schema
@@ -332,7 +332,7 @@ def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
 
 
 def is_read_as_it_stands(path: ValuePath, stored_type: str | None, lake_type: str) -> bool:
-    """Return whether a stored column is read as it stands: Iceberg renames it, moves it and promotes its type.
+    """Return whether a stored column is read as it stands, under another name, place or wider type.
 
     ``stored_type`` is None where the column is not stored.
     """

@@ -1,4 +1,4 @@
-"""The names under which the rows of a table came: its own, and those that it had before it was renamed.
+"""The names under which rows of a table came: its own, and those before it was renamed.
 
 A change stands in the changelog of the name that its event carries. So the rows of a renamed table are made from several
 changelogs, each between two positions.
@@ -19,7 +19,10 @@ Histories = Mapping[TableId, Sequence[SchemaState]]
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """The changes that stand under a source table's name behind ``since``, and not behind ``until``; None stands for no bound."""
+    """The changes under a source table's name behind ``since``, and not behind ``until``.
+
+    None stands for no bound.
+    """
 
     table: TableId
     since: SourcePosition | None = None
@@ -28,7 +31,7 @@ class RowOrigin:
 
 @dataclass(frozen=True, slots=True)
 class OriginState:
-    """A state of a table, or of the table that it was under another name: ``table`` is the name that changes have under it."""
+    """A state of a table under one of its names: ``table`` is the name that its changes have."""
 
     table: TableId
     state: SchemaState
@@ -36,7 +39,7 @@ class OriginState:
 
 @dataclass(frozen=True, slots=True)
 class RowOrigins:
-    """The schemas that the rows of a table stood under, in the order of their positions, and the origins of its changes.
+    """The schemas of a table's rows in the order of their positions, and the origins of its changes.
 
     A table that was never renamed has no other origin than its own name, without bounds.
     """
@@ -88,7 +91,10 @@ def _origins(
 
 
 def _moves(state: SchemaState, table: TableId) -> tuple[int | None, bool]:
-    """Return the place of the change by which a table got its name last, and whether the name was given away instead."""
+    """Return the place of the change by which a table got its name last.
+
+    Beside it stands whether the name was given away instead.
+    """
     renames = [(place, one) for place, one in enumerate(state.changes) if isinstance(one, TableRenamed)]
     if not renames:
         return None, False
@@ -99,7 +105,10 @@ def _moves(state: SchemaState, table: TableId) -> tuple[int | None, bool]:
 def _before_arrival(
     histories: Histories, state: SchemaState, table: TableId, arrival: int
 ) -> tuple[TableId, int] | None:
-    """Return the table whose rows another table has got, as it was called before the statement, and the number of its states."""
+    """Return the table whose rows another one has got, by its name before the statement.
+
+    Beside it stands the number of its states until then.
+    """
     change = state.changes[arrival]
     while isinstance(change, TableRenamed):
         source = change.table

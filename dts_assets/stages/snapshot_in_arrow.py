@@ -70,9 +70,10 @@ def text_of(invalid: pa.MapArray, names: Sequence[str]) -> pa.Array:
 
 
 def invalid_texts(columns: Sequence[tuple[str, pa.Array]], count: int, kind: pa.DataType) -> pa.MapArray:
-    """Return the texts of values that do not fit by column name, null where a row has none; the inverse of :func:`text_of`.
+    """Return the texts of values that do not fit by column name, the inverse of :func:`text_of`.
 
-    ``columns`` have their names and, for each of so many rows, the text or null. ``kind`` is the type of the maps.
+    They are null where a row has none. ``columns`` have their names and, for each of so many rows, the text or null. ``kind`` is
+    the type of the maps.
     """
     rows = [np.flatnonzero(as_mask(texts.is_valid())) for _, texts in columns]
     names = [np.full(len(at), number) for number, at in enumerate(rows)]

@@ -38,7 +38,7 @@ class StoredImages:
         return as_mask(self.rows.column(image).is_valid())
 
     def values(self, image: str, column: int) -> pa.Array | None:
-        """Return an image's values of a column, null where there is no image; None where it is not stored."""
+        """Return an image's values of a column, null without an image; None where it is not stored."""
         places = self._places[image]
         place = next((places[name] for name in self._names[column] if name in places), None)
         return None if place is None else pc.struct_field(self.rows.column(image), [place])

@@ -1,6 +1,6 @@
-"""Changes of a column's type that leave every value as it is, so that stored rows need not be written anew.
+"""Changes of a column's type that leave every value as it is.
 
-The lake type of the values is the same then, or a wider one to which Iceberg promotes it.
+Stored rows need not be written anew then: the lake type of the values is the same, or a wider one to which Iceberg promotes it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ValueStep:
 
 @dataclass(frozen=True, slots=True)
 class ToldStep(ValueStep):
-    """A change of a column that events told and no statement, so that nobody knows where exactly it was.
+    """A change of a column that events told and no statement: its exact place is not known.
 
     Values of the new type may stand before it.
     """
@@ -68,7 +68,7 @@ class ValuePath:
 
 
 def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
-    """Return the way of a column's default to the end of a path; None where the default is no value that is known."""
+    """Return the way of a column's default to the end of a path; None without a known value."""
     if column.default is None or isinstance(column, ToldColumn):
         return None
     fill, value = fill_of_default(column.default, column.type)
@@ -78,7 +78,7 @@ def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
 
 
 def value_paths(states: Sequence[SchemaState], start: int, end: int) -> Mapping[str, ValuePath]:
-    """Return the ways of all columns of one state, by name, from an earlier state of a table.
+    """Return the ways of a state's columns, by name, from an earlier state of the table.
 
     ``start`` and ``end`` are places in ``states``, the states of a table in their order. A column that events alone told, and no
     statement, has the values that stand under its name.
@@ -112,7 +112,7 @@ def _path(states: Sequence[SchemaState], start: int, end: int, name: str) -> Val
 
 
 def _told_change(states: Sequence[SchemaState], place: int, name: str) -> ToldStep | None:
-    """Return what events told of a column, of which no statement told; None for a column that came."""
+    """Return the change of a column that events alone told; None for a column that came."""
     schemas = states[place - 1].schema, states[place].schema
     before, now = (None if one is None else one.column(name) for one in schemas)
     if before is None or now is None:
@@ -152,7 +152,10 @@ def followed(
 
 
 def _with_new_values(before: Cells, behind: Cells, lake_type: str) -> Cells:
-    """Return the values behind a step with those that were of its new type already: they did not fit the old one."""
+    """Return the values behind a step, and those that were of its new type already.
+
+    They did not fit the old one.
+    """
     if before.texts.null_count == len(before.texts):
         return behind
     values, bad = read_back(before.texts, lake_type)
@@ -166,7 +169,7 @@ def _lake_type(column: SchemaColumn) -> str:
 
 
 def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
-    """Return stored values as values of a type; one that is none of it becomes a text that does not fit."""
+    """Return stored values as values of a type; any other value becomes a text that does not fit."""
     values, bad = read_back(stored, lake_type)
     cells = Cells.of(values, texts)
     if bad is None:
@@ -178,7 +181,7 @@ def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
 
 
 def _in_type(cells: Cells, lake_type: str) -> Cells:
-    """Return values in the type that a lake table has for them, which a declaration may have made another one."""
+    """Return values in the type of their lake table, which a declaration may have made another one."""
     if cells.values.type.equals(arrow_type(lake_type)):
         return cells
     made = _read(cells.values, cells.texts, lake_type)

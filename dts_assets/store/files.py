@@ -82,7 +82,7 @@ _FIRST_OWN_ID = 1 << 30
 
 
 def with_columns(target: WriteTarget, columns: Iterable[NamedType]) -> WriteTarget:
-    """Return the place for files that have more columns than the table, which are read again before any commit."""
+    """Return the place for files with more columns than the table has: files between two steps."""
     more = [
         field.with_metadata({FIELD_ID: str(_FIRST_OWN_ID + number).encode()})
         for number, field in enumerate(arrow_schema(iceberg_schema(tuple(columns))))

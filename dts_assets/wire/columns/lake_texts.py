@@ -34,7 +34,7 @@ def held_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def read_back(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
-    """Return values in the type that they had before :func:`held_as`, and which of them are of no such value.
+    """Return values in the type that they had before :func:`held_as`, and those of no such type.
 
     The latter are null; the mask is None where there are none. Values that were never of another type stay as they are.
     """
