@@ -12,9 +12,10 @@ from typing import TypeVar
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables, routed_shapes
-from dts_assets.flows.layers import CHANGELOG, EVERYTHING, LayerWork, Selection
+from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.renamed_tables import register_renamed
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
 from dts_assets.flows.schema_news import schema_news
 from dts_assets.flows.settling import settle_days
@@ -188,18 +189,28 @@ def _make_layers(
 
     Their outcomes are returned, and the faults of all tables so far.
     """
+    renamed = register_renamed(pipeline, {window.start for window in plan.windows})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
             continue
         asked_for = {table: known[table] for table in known if layer.takes(pipeline.settings, table)}
         chosen = chosen_tables(asked_for, layer, plan.selection, without={*plan.paused, *faults}, among=plan.concerned)
-        rows = do_apart(layer.name, chosen, partial(pipeline.has_rows, layer.made_from))
-        tables = {table: columns for table, columns in chosen.items() if rows.results.get(table)}
+        rows = do_apart(layer.name, chosen, partial(_has_rows, pipeline, layer, layer.made_from))
+        tables = {
+            table: columns
+            for table, columns in chosen.items()
+            if rows.results.get(table) or (layer is SNAPSHOT and table in renamed and table not in rows.faults)
+        }
         outcomes[layer.name] = layer.make(replace(whole, tables=tables))
         faults |= rows.faults
         faults |= {table: one.fault for table, one in outcomes[layer.name].items() if one.fault is not None}
     return outcomes, faults
+
+
+def _has_rows(pipeline: Pipeline, layer: Layer, made_from: Layer, table: TableId) -> bool:
+    """Return whether a layer may have rows of a table: a table that got its name by a statement may have no change yet."""
+    return pipeline.has_rows(made_from, table) or (layer is SNAPSHOT and pipeline.has_rows(layer, table))
 
 
 def _with_missing(plan: TablesPlan, marks: Iterable[Cut], failed: Collection[PausedTable]) -> tuple[Cut, ...]:

@@ -187,6 +187,17 @@ MOVES: Mapping[str, tuple[Said, ...]] = {
         "RENAME TABLE t TO spare, u TO t, spare TO u", "INSERT INTO t VALUES (NULL, 'y')", "UPDATE u SET a = 1 WHERE id = 3", 2,
         "RENAME TABLE t TO spare, u TO t, spare TO u",
     ),
+    "a table gets another name and no row since": (
+        _T, _ROWS, 1, "UPDATE t SET a = 11 WHERE id = 1", 2, "RENAME TABLE t TO u", 3, "ALTER TABLE u ADD c INT DEFAULT 7",
+    ),
+    "tables of equal columns change places": (
+        _T, _ROWS, "CREATE TABLE u LIKE t", "INSERT INTO u VALUES (1, 1, 'u')", 1,
+        "RENAME TABLE t TO spare, u TO t, spare TO u", 2, "DELETE FROM u WHERE id = 1", "INSERT INTO t VALUES (2, 2, 'u')",
+    ),
+    "a table goes away by its name and comes again": (
+        _T, _ROWS, 1, "RENAME TABLE t TO archive", "CREATE TABLE t LIKE archive", "INSERT INTO t VALUES (7, 7, 'new')", 2,
+        "UPDATE archive SET a = 0", "RENAME TABLE t TO spare, archive TO t", "DELETE FROM t WHERE id = 3",
+    ),
     "a table moves to another database and back": (
         _T, _ROWS, 1, "RENAME TABLE t TO e.t", "INSERT INTO e.t VALUES (4, 40, 'four')", 2, "ALTER TABLE e.t ADD c INT DEFAULT 7",
         "RENAME TABLE e.t TO t", "UPDATE t SET a = 1 WHERE id = 3",

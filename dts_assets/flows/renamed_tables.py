@@ -1,0 +1,52 @@
+"""Tables that are there because a statement renamed another one, before any event has their name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from dts_assets.flows.known_tables import known_sources, known_tables, register_shapes, source_types
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_history import stored_statements
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.effects import EffectKind
+from dts_assets.wire.ddl.reading import effects_of
+from dts_assets.wire.format import TableShape
+
+
+def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:
+    """Make the new names of known tables known that statements of some windows (None: of all) gave them.
+
+    Such a table has the columns of the table that got its name. The new names are returned, as the lake has them.
+    """
+    shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
+    found, renamed = dict[TableShape, SourcePosition](), set[TableId]()
+    for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place)):
+        for effect in effects_of(one.sql, one.database).effects:
+            if effect.kind is not EffectKind.RENAME_TABLE or effect.tables[0] not in shapes:
+                continue
+            old, new = effect.tables
+            table = routes.decoded_table(new)
+            if table is None or not pipeline.settings.tables.takes(new):
+                continue
+            renamed.add(table)
+            if new not in shapes:
+                shapes[new] = shapes[old]
+                found[TableShape(new, shapes[old])] = one.position
+    if found:
+        register_shapes(pipeline, found)
+    return frozenset(renamed)
+
+
+def _known_shapes(pipeline: Pipeline) -> dict[TableId, tuple[ColumnShape, ...]]:
+    """Return the columns of all known source tables that are one table of the lake each."""
+    known, types = known_tables(pipeline), source_types(pipeline)
+    return {
+        sources[0]: tuple(
+            ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key) for one in known[table]
+        )
+        for table, sources in known_sources(pipeline).items()
+        if len(sources) == 1 and table in known
+    }
