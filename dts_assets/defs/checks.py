@@ -85,14 +85,21 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
 def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckResult:
     """Return a result about the columns of all tables in a window.
 
-    It fails as an error where columns or rows of a table are not proven behind a statement. It warns of columns whose values in
-    events the lake holds in another form. All other changes are listed and fail nothing.
+    It fails as an error where columns or rows of a table are not proven behind a statement, of this window or of one before. It
+    warns of columns whose values in events the lake holds in another form. All other changes are listed and fail nothing.
     """
     found = {table.table: table.converted for table in report.tables if table.converted}
     converted = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
     start = window.row.window.start
     news = [(table.table, one) for table in report.tables for one in table.news.get(start, ())]
     doubted = [f"- **{table}**: {one}" for table, one in news if one.doubt is not None]
+    told = {table for table, one in news if one.doubt is not None}
+    doubted += [
+        f"- **{table.table}**: its snapshot is not proven since {outcome.doubt}"
+        for table in report.tables
+        for outcome in table.layers.values()
+        if outcome.doubt and table.table not in told
+    ]
     return dg.AssetCheckResult(
         check_name=SCHEMA,
         passed=not (converted or doubted),

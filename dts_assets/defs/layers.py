@@ -76,11 +76,13 @@ class AssetLayer:
 
     def run_metadata(self, subscription: Subscription, table: TableReport, report: TablesReport) -> Mapping[str, Any]:
         """Return the metadata that all windows of a run share."""
+        columns = table.layers[self.name].columns if self.name in table.layers else None
+        columns = table.columns if columns is None else columns
         return of_run(
             report.seconds,
             paused=[str(one) for one, pause in sorted(report.paused.items()) if not pause.is_removed],
-            columns=self.stored.columns_of(subscription, table.table, table.columns),
-            keys=self.stored.key_columns(table.columns),
+            columns=self.stored.columns_of(subscription, table.table, columns),
+            keys=self.stored.key_columns(columns),
             decoder=report.decoder if self.stored.made_from is None else "",
         )
 

@@ -6,7 +6,7 @@ They are read for tables of which something says that their columns changed: a s
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dts_assets.flows.known_tables import known_sources, known_tables
@@ -15,9 +15,11 @@ from dts_assets.flows.schema_history import RULES, related_tables, stored_statem
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.key_periods import list_digest
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
-from dts_assets.stages.row_origins import row_origins
+from dts_assets.stages.row_origins import RowOrigin, row_origins
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldShapes, told_shapes
@@ -61,14 +63,28 @@ class FollowedTables:
             rule = rule_of(name)
             return rule is not None and rule.kind is RuleKind.DROP
 
-        return followed_table(
-            row_origins(self._histories(frontier), source, self._columns),
+        rows = row_origins(self._histories(frontier), source, self._columns)
+        found = followed_table(
+            rows,
             {**self._columns, source: self.tables[table]},
             source,
             lake_type,
             left_out=is_left_out,
             shown_otherwise=is_shown_otherwise,
         )
+        if found is None or not found.is_moved:
+            return found
+        return replace(found, moved_rows=self._moved_rows(rows.origins))
+
+    def _moved_rows(self, origins: Sequence[RowOrigin]) -> str:
+        """Return a digest of the changes that rows had under earlier names, whatever files hold them."""
+        until = {one.table: one.until for one in origins if one.until is not None}
+        counted = [
+            (str(row.table), row.window_start, row.kafka_partition, row.kept, row.truncations, row.row_hash)
+            for row in self._ledger_rows[1]
+            if row.table in until and row.first_position is not None and row.first_position <= until[row.table]
+        ]
+        return list_digest(map(repr, sorted(counted)))
 
     def _histories(self, frontier: Frontier) -> Mapping[TableId, tuple[SchemaState, ...]]:
         if frontier not in self._by_frontier:
@@ -110,7 +126,9 @@ class FollowedTables:
 
     @cached_property
     def _told(self) -> tuple[ToldShapes, ...]:
+        return tuple(told_shapes(self._ledger_rows[1], self._ledger_rows[0]))
+
+    @cached_property
+    def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
         known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
-        related = related_tables(self.sources.values(), known, self._statements)
-        shapes, counts = self.pipeline.ledger.of_tables(related)
-        return tuple(told_shapes(counts, shapes))
+        return self.pipeline.ledger.of_tables(related_tables(self.sources.values(), known, self._statements))

@@ -40,6 +40,22 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     return frozenset(renamed)
 
 
+def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:
+    """Return tables of the lake and all tables to which statements have moved their rows since."""
+    routes, found = pipeline.settings.routes, set(tables)
+    renames = [
+        effect.tables
+        for one in sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
+        for effect in effects_of(one.sql, one.database).effects
+        if effect.kind is EffectKind.RENAME_TABLE
+    ]
+    for old, new in renames:
+        before, table = (routes.decoded_table(one) for one in (old, new))
+        if before in found and table is not None:
+            found.add(table)
+    return frozenset(found)
+
+
 def _known_shapes(pipeline: Pipeline) -> dict[TableId, tuple[ColumnShape, ...]]:
     """Return the columns of all known source tables that are one table of the lake each."""
     known, types = known_tables(pipeline), source_types(pipeline)

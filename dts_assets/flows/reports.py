@@ -121,6 +121,8 @@ class LayerOutcome:
     table that could not be brought up to date, None where all went well. ``not_removed`` counts the removals that removed nothing
     from a table without a key. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
     its files wait to be put in order. ``refused`` counts the changes of which no statement could be made, by window start.
+    ``columns`` are the lake columns of a snapshot that follows statements, None for all that the layer has by events. ``doubt``
+    says why its columns or rows are not proven.
     """
 
     committed: bool = False
@@ -131,6 +133,8 @@ class LayerOutcome:
     waits: bool = True
     worn: bool = False
     refused: Mapping[datetime, int] = field(default_factory=dict)
+    columns: tuple[Column, ...] | None = None
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

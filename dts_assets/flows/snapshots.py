@@ -22,6 +22,7 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_r
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column, has_key, matched_by
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import KeyPeriod, list_digest, spans_of
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
@@ -214,7 +215,14 @@ def _follower(
     asked = {
         table: work.tables[table]
         for table, job in may_follow.items()
-        if needs_schemas(job.before, job.plan, counts.windows(table), work.tables[table], shapes.get(table, set()))
+        if needs_schemas(
+            job.before,
+            job.plan,
+            counts.windows(table),
+            work.tables[table],
+            shapes.get(table, set()),
+            made_again=_makes_again(work, table, job.before.frontier),
+        )
     }
     tables = FollowedTables(pipeline, asked)
 
@@ -251,6 +259,14 @@ def _follower(
         return replace(job, laid_out=laid_out, plan=replace(job.plan, state=state))
 
     return follow
+
+
+def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:
+    """Return whether the run has made a window again that a frontier holds, other than by adding rows to it."""
+    added_to = work.chains_kept(table)
+    return frontier.window is not None and any(
+        window.start <= frontier.window and window.start not in added_to for window in work.windows
+    )
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:
@@ -314,4 +330,6 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         waits=job.plan.state.waits_from is not None,
         not_removed=None if has_key(job.columns) else merged.not_removed.get(job.table, ALL_REMOVED),
         worn=job.laid_out,
+        columns=None if job.following is None else job.following.columns,
+        doubt="" if job.following is None else job.following.present.doubt,
     )

@@ -14,6 +14,7 @@ from dts_assets.flows.known_tables import known_names, known_sources, known_tabl
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.renamed_tables import with_new_names
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, WindowTable
@@ -22,7 +23,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.model.windows import Window
-from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends
+from dts_assets.planning.appends import NO_APPENDS, Appends, find_appends, open_windows
 from dts_assets.planning.backlog import backlog_of, concerned_tables
 from dts_assets.planning.mark_changes import made_meanwhile
 from dts_assets.planning.pauses import catches_up
@@ -153,6 +154,9 @@ def plan_tables(
             tables=[source for some in known_sources(pipeline).values() for source in some],
             lake_table=routes.lake_table,
         )
+        made_before = starts.intersection(stored) - open_windows(ingested.values())
+        if concerned and made_before:  # rows may have moved to another table since
+            concerned = with_new_names(pipeline, concerned)
     return TablesPlan(
         windows=tuple(windows),
         selection=selection,

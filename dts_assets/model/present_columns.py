@@ -30,12 +30,13 @@ class PresentColumns:
     """The columns of a snapshot that follows the statements of its table, in the source's order.
 
     ``digest`` stands for all schemas that the table had so far, as they were known when the snapshot was made. ``changelog``
-    stands for the columns that its changelog had then.
+    stands for the columns that its changelog had then. ``doubt`` says why columns or rows are not proven, empty where they are.
     """
 
     digest: str
     changelog: str
     columns: tuple[PresentColumn, ...]
+    doubt: str = ""
 
     def fits(self, columns: Iterable[Column]) -> bool:
         """Tell whether the changelog has the columns that it had when the snapshot was made."""

@@ -129,7 +129,9 @@ class SnapshotState:
 
 
 def _present(raw: list[Any] | None) -> PresentColumns | None:
-    return None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]))
+    return (
+        None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]), *raw[3:])
+    )
 
 
 _LONG_AGO = "0001-01-01T00:00:00+00:00"
@@ -263,6 +265,8 @@ def needs_schemas(
     windows: Iterable[TableWindow],
     columns: Sequence[Column],
     shapes: Collection[str],
+    *,
+    made_again: bool,
 ) -> bool:
     """Return whether a snapshot's columns may become others: then its table's schemas have to be read.
 
@@ -272,12 +276,15 @@ def needs_schemas(
         windows: The counts of the table in the windows that the plan needs.
         columns: All columns that the changelog of the table has.
         shapes: The digests of the columns that events told in the plan's newer windows.
+        made_again: Whether the run has made a window again that the snapshot holds: its statements may be others now.
     """
     if any(window.statements for window in windows):
         return True
     if plan.state.absent and not before.absent:
         return True
-    if before.present is not None and (plan.rebuilds or plan.recomputes or not before.present.fits(columns)):
+    if before.present is not None and (
+        made_again or plan.rebuilds or plan.recomputes or not before.present.fits(columns)
+    ):
         return True
     return not {*shapes} <= {before.shape or next(iter(shapes), "")}
 

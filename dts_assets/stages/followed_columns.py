@@ -5,6 +5,7 @@ Each change is read by the schema of its own position, and its values go through
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,17 +49,18 @@ class FollowedColumns:
     @property
     def may_be_unfit(self) -> bool:
         """True if values may not fit the types that they get."""
-        return any(path.steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
+        return any(path.has_steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
 
     def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers]) -> Numbers:
         """Return the number of the schema of each change, by lineages, file numbers and positions."""
         lineage, file, offset = positions
+        begins = [(one.since.lineage, one.since.file, one.since.position) for one in self.schemas[1:] if one.since]
         found = np.zeros(len(lineage), np.int64)
-        for number, schema in enumerate(self.schemas):
-            at = schema.since
-            if at is not None:
-                later = (file > at.file) | ((file == at.file) & (offset >= at.position))
-                found[(lineage > at.lineage) | ((lineage == at.lineage) & later)] = number
+        logs = np.unique(np.stack([lineage, file]), axis=1).T.tolist() if len(lineage) and begins else ()
+        for log in logs:
+            first, last = bisect_left(begins, (*log, -1)), bisect_left(begins, (log[0], log[1] + 1, -1))
+            here = (lineage == log[0]) & (file == log[1])
+            found[here] = first + np.searchsorted([one[2] for one in begins[first:last]], offset[here], side="right")
         return found
 
 
@@ -124,7 +126,7 @@ class FollowedImages:
                 cells = cells.with_others(filled, inserts)
             without = ~has & np.asarray(cells.values.is_valid())
             values.append(with_nulls(cells.values, without) if without.any() else cells.values)
-            texts.append(with_nulls(cells.texts, ~has) if path.steps and not has.all() else cells.texts)
+            texts.append(with_nulls(cells.texts, ~has) if path.has_steps and not has.all() else cells.texts)
         if not any(len(one) - one.null_count for one in texts):
             return self._whole(values), None
         return self._whole(values), self._whole(texts)

@@ -7,6 +7,7 @@ dropped them, stay: a format may leave columns out.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,9 +19,10 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.row_origins import RowOrigin, RowOrigins, just_before
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import ValuePath, default_path, value_paths
+from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
+from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
 from dts_assets.wire.ddl.told_schemas import ToldColumn
 
@@ -49,7 +51,8 @@ class FollowedTable:
     ``columns`` are those of the last of the ``states`` as the lake has them: a :class:`~dts_assets.model.columns.Column` has all
     names that a changelog may have for it. ``names`` are their names at the source. ``fields`` has the names in the changelog of
     each state for every column of any schema, by its name without case. Values of columns in ``shown_otherwise`` go through no
-    statement, because a rule or a setting has made them others. ``origins`` are the changelogs with the changes of its rows.
+    statement, because a rule or a setting has made them others. ``origins`` are the changelogs with the changes of its rows, and
+    ``moved_rows`` is a digest of the changes under other names.
     """
 
     states: tuple[SchemaState, ...]
@@ -58,11 +61,24 @@ class FollowedTable:
     fields: tuple[Fields, ...]
     origins: tuple[RowOrigin, ...]
     shown_otherwise: frozenset[str] = frozenset()
+    moved_rows: str = ""
 
     @property
     def is_moved(self) -> bool:
         """True if rows of the table came, or went, by another name."""
         return len(self.origins) > 1 or self.origins[0].since is not None
+
+    @property
+    def doubt(self) -> str:
+        """The reason why columns or rows of the table are not proven; empty where they are."""
+        for number in range(self.created, len(self.states)):
+            state = self.states[number]
+            found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
+            if found is None and state.statement is None and number > self.created:
+                found = "events tell other columns, and no statement says why"
+            if found is not None:
+                return f"{state.position}: {found}"
+        return ""
 
     @property
     def has_defaults(self) -> bool:
@@ -75,7 +91,7 @@ class FollowedTable:
     def digest(self) -> str:
         """A digest that is equal exactly if the states and the origins are."""
         states = [repr((one.position, one.schema, one.changes)) for one in self.states]
-        return hashlib.sha256("\n".join([*states, repr(self.origins)]).encode()).hexdigest()[:16]
+        return hashlib.sha256("\n".join([*states, repr(self.origins), self.moved_rows]).encode()).hexdigest()[:16]
 
     def key_parts(self, told: Iterable[KeySpan], *, since: int) -> tuple[KeyPart, ...]:
         """Return the parts of the log, from a state on, each with one key that finds rows.
@@ -104,29 +120,14 @@ class FollowedTable:
                 begun[self.states[number].position] = _key(self.states[number])
         for span in told:
             first = None if span.since is None else replace(span.since, position=span.since.position + 1)
-            if first is None or not self._counts_at(first, span.columns, begun, since):
-                begun[first] = span.columns
+            begun[first] = span.columns
         return sorted(begun.items(), key=lambda one: _in_order(one[0]))
-
-    def _counts_at(
-        self,
-        position: SourcePosition,
-        keys: Sequence[str],
-        begun: Mapping[SourcePosition | None, tuple[str, ...]],
-        since: int,
-    ) -> bool:
-        """Return whether a key at a position is the one that was begun last."""
-        last = max((one for one in begun if one is None or one <= position), key=_in_order)
-        start = since if last is None else max(since, last_state(self.states, last))
-        end = max(since, last_state(self.states, position))
-        return self._find_alike(KeyPart(None, None, start, begun[last]), KeyPart(None, None, end, tuple(keys)))
 
     def _find_alike(self, part: KeyPart, later: KeyPart) -> bool:
         """Return whether the keys of two parts find the same rows."""
-        paths = value_paths(self.states, part.last, later.last)
-        mine = [paths.get(name, ValuePath(name)) for name in later.keys]
+        mine = [value_path(self.states, part.last, later.last, name) for name in later.keys]
         return {folded(one.origin or "") for one in mine} == {*map(folded, part.keys)} and not any(
-            one.steps for one in mine
+            one.has_steps for one in mine
         )
 
     def keyed_by(self, part: KeyPart) -> tuple[Column, ...]:
@@ -138,7 +139,10 @@ class FollowedTable:
 
     @property
     def created(self) -> int:
-        """The number of the state behind which the table was last created, with no row; 0 where no statement says so."""
+        """The number of the state in which the table was last created, without rows.
+
+        It is 0 where no statement says so.
+        """
         made = (
             number for number, one in enumerate(self.states) if any(isinstance(c, TableCreated) for c in one.changes)
         )
@@ -177,7 +181,7 @@ class FollowedTable:
             )
             for source, one in zip(self.names, keyed, strict=True)
         )
-        return PresentColumns(self.digest, changelog, tuple(columns))
+        return PresentColumns(self.digest, changelog, tuple(columns), self.doubt)
 
     def followed(self, parts: Sequence[KeyPart] = (), family: Family | None = None) -> FollowedColumns:
         """Return the ways of the values of all changes, by the schemas that they stand behind.
@@ -185,42 +189,41 @@ class FollowedTable:
         The columns are followed by those of :meth:`step_columns`.
         """
         schemas = []
-        for number, state in enumerate(self.states):
-            mine = self.from_state(number, parts)
+        for number, mine in enumerate(self._ways(0, parts)):
             fields = tuple(
                 self.fields[number].get(folded(one.origin), (one.origin,)) if one.origin else () for one in mine
             )
             defaults = tuple(self._default(number, path) for path in mine)
-            schemas.append(PastSchema(state.position if number else None, mine, fields, defaults))
+            since = self.states[number].position if number else None
+            schemas.append(PastSchema(since, mine, fields, defaults))
         types = tuple(column.type for column in (*self.columns, *self.step_columns(parts)))
         return FollowedColumns(tuple(schemas), types, family)
-
-    def _default(self, number: int, path: ValuePath) -> ValuePath | None:
-        schema = self.states[number].schema
-        column = None if schema is None or path.origin is None else schema.column(path.origin)
-        return None if column is None or column.name in self.shown_otherwise else default_path(column, path)
 
     def from_state(self, number: int, parts: Sequence[KeyPart] = ()) -> tuple[ValuePath, ...]:
         """Return the ways of the values of rows in a snapshot that was made behind a state.
 
         The columns are followed by those of :meth:`step_columns`.
         """
-        keys = tuple(
-            path
-            for part in parts
-            for path in (
-                [value_paths(self.states, number, part.last).get(name, ValuePath(name)) for name in part.keys]
-                if number <= part.last
-                else [ValuePath(None)] * len(part.keys)
-            )
-        )
-        return (*self._to_last(number), *keys)
+        return self._ways(number, parts)[0]
 
-    def _to_last(self, number: int) -> tuple[ValuePath, ...]:
-        paths = value_paths(self.states, number, len(self.states) - 1)
-        return tuple(
-            replace(paths[name], steps=()) if name in self.shown_otherwise else paths[name] for name in self.names
-        )
+    def _ways(self, start: int, parts: Sequence[KeyPart]) -> list[tuple[ValuePath, ...]]:
+        """Return the ways of all columns from each state on; none leads back to a part."""
+        last = len(self.states) - 1
+        ways = [
+            tuple(one[name].without_steps() if name in self.shown_otherwise else one[name] for name in self.names)
+            for one in value_paths(self.states, start, last, self.names)
+        ]
+        for part in parts:
+            found = value_paths(self.states, start, part.last, part.keys) if start <= part.last else []
+            mine = [tuple(one[name] for name in part.keys) for one in found]
+            mine += [(ValuePath(None),) * len(part.keys)] * (len(ways) - len(mine))
+            ways = [(*one, *more) for one, more in zip(ways, mine, strict=True)]
+        return ways
+
+    def _default(self, number: int, path: ValuePath) -> ValuePath | None:
+        schema = self.states[number].schema
+        column = None if schema is None or path.origin is None else schema.column(path.origin)
+        return None if column is None or column.name in self.shown_otherwise else default_path(column, path)
 
 
 def _in_order(position: SourcePosition | None) -> tuple[bool, SourcePosition]:
@@ -237,10 +240,9 @@ def _finds_other_rows(states: Sequence[SchemaState], number: int) -> bool:
     A statement may have made one value of two, such as 1 of ``1`` and ``01``: then rows that were gone before it would count as
     gone behind it.
     """
-    paths = value_paths(states, number - 1, number)
-    mine = [paths[name] for name in _key(states[number]) if name in paths]
+    mine = [value_path(states, number - 1, number, name) for name in _key(states[number])]
     keys = {folded(name) for name in _key(states[number - 1])}
-    return {folded(one.origin or "") for one in mine} != keys or any(one.steps for one in mine)
+    return {folded(one.origin or "") for one in mine} != keys or any(one.has_steps for one in mine)
 
 
 def _default_of(column: SchemaColumn | None) -> tuple[str, str | None]:
@@ -343,4 +345,4 @@ def is_read_as_it_stands(path: ValuePath, stored_type: str | None, lake_type: st
 
 def last_state(states: Sequence[SchemaState], position: SourcePosition) -> int:
     """Return the place of the last state at or before a position; the first one where none is."""
-    return max((place for place, one in enumerate(states) if one.position <= position), default=0)
+    return max(bisect_right(states, position, key=lambda one: one.position) - 1, 0)

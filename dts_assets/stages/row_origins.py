@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl.schema_changes import SchemaChange, TableCreated, TableRenamed
-from dts_assets.wire.ddl.schema_history import SchemaState
+from dts_assets.wire.ddl.schema_changes import TableCreated, TableRenamed
+from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement
 
 Histories = Mapping[TableId, Sequence[SchemaState]]
 
@@ -57,7 +57,16 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
         known: The source tables whose changes are stored. The rows of any other table are not known: a table that gets its name
             from such a table keeps the rows that it had, as behind a tool that copies a table and swaps the two.
     """
-    return _origins(histories, table, known, len(histories.get(table, ())), None)
+    places = {name: {one.statement: place for place, one in enumerate(states)} for name, states in histories.items()}
+    later, origins = list[OriginState](), list[RowOrigin]()
+    name, end, until = table, len(histories.get(table, ())), None
+    while True:
+        found = _own_states(histories, places, name, end, known)
+        later += found.states
+        origins.append(RowOrigin(name, found.since, until))
+        if found.earlier is None:
+            return RowOrigins(tuple(reversed(later)), tuple(reversed(origins)))
+        (name, end), until = found.earlier, found.since
 
 
 def just_before(position: SourcePosition) -> SourcePosition:
@@ -65,29 +74,43 @@ def just_before(position: SourcePosition) -> SourcePosition:
     return replace(position, position=position.position - 1)
 
 
-def _origins(
-    histories: Histories, table: TableId, known: Collection[TableId], end: int, until: SourcePosition | None
-) -> RowOrigins:
-    """Return the origins of the rows that a table has behind the first ``end`` of its states."""
+@dataclass(frozen=True, slots=True)
+class _OwnStates:
+    """The states that a table has under one name, the last one first, and where its rows came under another.
+
+    Changes count behind ``since``. ``earlier`` is the former name, with the number of its states until then.
+    """
+
+    states: list[OriginState]
+    since: SourcePosition | None = None
+    earlier: tuple[TableId, int] | None = None
+
+
+Places = Mapping[TableId, Mapping[SourceStatement | None, int]]
+"""The place of each statement among the states of a table."""
+
+
+def _own_states(
+    histories: Histories, places: Places, table: TableId, end: int, known: Collection[TableId]
+) -> _OwnStates:
+    """Return the first ``end`` states of a table, back to the statement that gave it its name."""
     states = histories.get(table, ())
-    later: list[OriginState] = []
+    found: list[OriginState] = []
     was_made = False
     for place in range(end - 1, -1, -1):
         state = states[place]
-        here = just_before(state.position)
         arrival, leaves = _moves(state, table)
         if leaves:
-            own = [OriginState(table, one) for one in states[: place + 1]]
-            return RowOrigins((*own, *later), (RowOrigin(table, here, until),))
-        if arrival is not None and not was_made:
-            found = _before_arrival(histories, state, table, arrival)
-            if found is not None and found[0] in known:
-                earlier = _origins(histories, found[0], known, found[1], here)
-                moved = OriginState(table, replace(state, changes=_all_changes(histories, state, found[0])))
-                return RowOrigins((*earlier.states, moved, *later), (*earlier.origins, RowOrigin(table, here, until)))
+            found += [OriginState(table, one) for one in states[place::-1]]
+            return _OwnStates(found, just_before(state.position))
+        earlier = None if arrival is None or was_made else _before_arrival(histories, places, state, arrival)
+        if earlier is not None and earlier[0] in known:
+            changes = histories[earlier[0]][earlier[1]].changes or state.changes
+            found.append(OriginState(table, replace(state, changes=changes)))
+            return _OwnStates(found, just_before(state.position), earlier)
         was_made = was_made or any(isinstance(change, TableCreated) for change in state.changes)
-        later.insert(0, OriginState(table, state))
-    return RowOrigins(tuple(later), (RowOrigin(table, None, until),))
+        found.append(OriginState(table, state))
+    return _OwnStates(found)
 
 
 def _moves(state: SchemaState, table: TableId) -> tuple[int | None, bool]:
@@ -103,7 +126,7 @@ def _moves(state: SchemaState, table: TableId) -> tuple[int | None, bool]:
 
 
 def _before_arrival(
-    histories: Histories, state: SchemaState, table: TableId, arrival: int
+    histories: Histories, places: Places, state: SchemaState, arrival: int
 ) -> tuple[TableId, int] | None:
     """Return the table whose rows another one has got, by its name before the statement.
 
@@ -112,21 +135,13 @@ def _before_arrival(
     change = state.changes[arrival]
     while isinstance(change, TableRenamed):
         source = change.table
-        states = histories.get(source, ())
-        place = next(
-            (n for n, one in enumerate(states) if one.statement is not None and one.statement == state.statement), None
-        )
+        place = places.get(source, {}).get(state.statement)
         if place is None:
             return None
-        before = states[place].changes[: states[place].changes.index(change)]
+        changes = histories[source][place].changes
+        before = changes[: changes.index(change)]
         earlier = [one for one in before if isinstance(one, TableRenamed) and one.new == source]
         if not earlier:
             return source, place
         change = earlier[-1]
     return None
-
-
-def _all_changes(histories: Histories, state: SchemaState, source: TableId) -> tuple[SchemaChange, ...]:
-    """Return the changes that a statement made to a table under its former name, and the rename."""
-    found = next(one for one in histories[source] if one.statement == state.statement)
-    return found.changes if found.changes else state.changes

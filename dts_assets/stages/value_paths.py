@@ -6,7 +6,7 @@ event, or its row in a snapshot, is read by the columns of its own time, and its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from dts_assets.stages.value_keeping import keeps_values
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import held_as, read_back
 from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
-from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, ColumnsRenamed, TableCreated
+from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, ColumnsRenamed
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, types_alike
@@ -47,24 +47,43 @@ class ToldStep(ValueStep):
     change: ColumnModified
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ValuePath:
     """The way of a column's values to a later schema.
 
     ``origin`` is the name of the column in the earlier schema. It is None for a column that came since, which the first of the
-    ``steps`` added. Steps that keep every value are left out.
+    ``steps`` added. Steps that keep every value are left out. The ways of a column from all schemas share one ``chain`` of steps,
+    of which the last one stands first: this way has ``count`` of them, behind the ``first``.
     """
 
     origin: str | None
-    steps: tuple[ValueStep, ...] = ()
+    chain: tuple[ValueStep, ...] = ()
+    count: int = 0
+    first: ValueStep | None = None
+
+    @property
+    def steps(self) -> tuple[ValueStep, ...]:
+        """The steps on the way, in their order."""
+        rest = self.chain[: self.count][::-1]
+        return rest if self.first is None else (self.first, *rest)
+
+    @property
+    def has_steps(self) -> bool:
+        """True if there is a step on the way."""
+        return self.first is not None or self.count > 0
 
     @property
     def keeps_values(self) -> bool:
-        """True if every value is read as it stands: of the same column, or NULL of an added one."""
-        if not self.steps:
+        """True if values are read as they stand: of the same column, or NULL of an added one."""
+        if not self.has_steps:
             return True
-        first = self.steps[0].change
-        return len(self.steps) == 1 and isinstance(first, ColumnAdded) and first.fill is Fill.NULL
+        one = self.first or self.chain[self.count - 1]
+        is_only = self.count == (0 if self.first else 1)
+        return is_only and isinstance(one.change, ColumnAdded) and one.change.fill in (Fill.NULL, Fill.UNKNOWN)
+
+    def without_steps(self) -> ValuePath:
+        """Return the way of values that no statement changes."""
+        return ValuePath(self.origin)
 
 
 def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
@@ -74,41 +93,56 @@ def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
     fill, value = fill_of_default(column.default, column.type)
     if fill is not Fill.VALUE:
         return None
-    return ValuePath(None, (ValueStep(ColumnAdded(_NO_TABLE, column, None, fill, value), None), *path.steps))
+    added = ColumnAdded(_NO_TABLE, column, None, fill, value)
+    return ValuePath(None, path.chain, path.count, ValueStep(added, None))
 
 
-def value_paths(states: Sequence[SchemaState], start: int, end: int) -> Mapping[str, ValuePath]:
-    """Return the ways of a state's columns, by name, from an earlier state of the table.
+def value_paths(
+    states: Sequence[SchemaState], start: int, end: int, names: Iterable[str]
+) -> list[Mapping[str, ValuePath]]:
+    """Return the ways of some columns of a state, by name, from each state between two.
 
-    ``start`` and ``end`` are places in ``states``, the states of a table in their order. A column that events alone told, and no
-    statement, has the values that stand under its name.
+    ``start`` and ``end`` are places in ``states``, the states of a table in their order. The first ways begin at ``start``, and
+    the last ones, at ``end``, are none. A column that events alone told, and no statement, has the values under its name.
     """
-    last = states[end].schema
-    return {} if last is None else {one.name: _path(states, start, end, one.name) for one in last.columns}
-
-
-def _path(states: Sequence[SchemaState], start: int, end: int, name: str) -> ValuePath:
-    steps: list[ValueStep] = []
+    chains = {name: list[ValueStep]() for name in names}
+    ways: list[dict[str, tuple[str | None, int]]] = [{name: (name, 0) for name in chains}]
     for place in range(end, start, -1):
-        state = states[place]
-        time = None if state.statement is None else state.statement.time
-        for change in reversed(state.changes):
-            match change:
-                case ColumnsRenamed():
-                    name = next((old for old, new in change.names if new == name), name)
-                case ColumnModified() if change.new.name == name:
-                    if not keeps_values(change.old, change.new):
-                        steps.append(ValueStep(change, time))
-                case ColumnAdded() if change.column.name == name:
-                    return ValuePath(None, (ValueStep(change, time), *reversed(steps)))
-                case TableCreated():
-                    # Rows that stay behind it, deleted softly, are read by the names that both tables have.
-                    steps.clear()
-        if not state.changes and (told := _told_change(states, place, name)) is not None:
-            name = told.change.old.name
-            if not keeps_values(told.change.old, told.change.new):
-                steps.append(told)
-    return ValuePath(name, tuple(reversed(steps)))
+        ways.append(
+            {name: (_origin(states, place, way[0], chains[name]), len(chains[name])) for name, way in ways[-1].items()}
+        )
+    whole = {name: tuple(chain) for name, chain in chains.items()}
+    return [
+        {name: ValuePath(origin, whole[name], count) for name, (origin, count) in one.items()} for one in reversed(ways)
+    ]
+
+
+def value_path(states: Sequence[SchemaState], start: int, end: int, name: str) -> ValuePath:
+    """Return the way of one column of a state from an earlier state; see :func:`value_paths`."""
+    return value_paths(states, start, end, [name])[0][name]
+
+
+def _origin(states: Sequence[SchemaState], place: int, name: str | None, chain: list[ValueStep]) -> str | None:
+    """Return the name of a column in the state before, and add its steps from there to its chain."""
+    if name is None:
+        return None
+    state = states[place]
+    time = None if state.statement is None else state.statement.time
+    for change in reversed(state.changes):
+        match change:
+            case ColumnsRenamed():
+                name = next((old for old, new in change.names if new == name), name)
+            case ColumnModified() if change.new.name == name:
+                if not keeps_values(change.old, change.new):
+                    chain.append(ValueStep(change, time))
+            case ColumnAdded() if change.column.name == name:
+                chain.append(ValueStep(change, time))
+                return None
+    if not state.changes and (told := _told_change(states, place, name)) is not None:
+        name = told.change.old.name
+        if not keeps_values(told.change.old, told.change.new):
+            chain.append(told)
+    return name
 
 
 def _told_change(states: Sequence[SchemaState], place: int, name: str) -> ToldStep | None:
@@ -135,13 +169,14 @@ def followed(
         lake_type: The type that the values have at the end, such as ``decimal(10,2)``.
         family: The server's family, None where it is not known.
     """
+    steps = path.steps
     if stored is None:
         cells = Cells.of(pa.nulls(count, arrow_type(lake_type)), texts)
-    elif path.steps and isinstance(path.steps[0].change, ColumnModified):
-        cells = _read(stored, texts, _lake_type(path.steps[0].change.old))
+    elif steps and isinstance(steps[0].change, ColumnModified):
+        cells = _read(stored, texts, _lake_type(steps[0].change.old))
     else:
         cells = _read(stored, texts, lake_type)
-    for step in path.steps:
+    for step in steps:
         if isinstance(step.change, ColumnAdded):
             cells = added_cells(step.change, count, at=step.time)
         elif stored is not None or path.origin is None:

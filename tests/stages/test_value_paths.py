@@ -18,7 +18,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.server_conversions import convert
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_keeping import keeps_values
-from dts_assets.stages.value_paths import ValuePath, followed, value_paths
+from dts_assets.stages.value_paths import followed, value_path, value_paths
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.ddl.column_definitions import Fill
@@ -101,9 +101,9 @@ def test_a_stop_on_the_way_changes_no_value(kinds: list[SchemaColumn], data: st.
     stop = data.draw(st.integers(1, last - 1))
     values = values_of(kinds[0])
     count = len(values)
-    at_once = followed(value_paths(states, 0, last)["c"], values, None, count, lake_type(kinds[-1]), None)
-    half = followed(value_paths(states, 0, stop)["c"], values, None, count, lake_type(kinds[stop]), None)
-    in_two = followed(value_paths(states, stop, last)["c"], half.values, half.texts, count, lake_type(kinds[-1]), None)
+    at_once = followed(value_path(states, 0, last, "c"), values, None, count, lake_type(kinds[-1]), None)
+    half = followed(value_path(states, 0, stop, "c"), values, None, count, lake_type(kinds[stop]), None)
+    in_two = followed(value_path(states, stop, last, "c"), half.values, half.texts, count, lake_type(kinds[-1]), None)
     # A value that is not known is NULL in a snapshot, which a later run cannot tell from NULL: it may become a zero then.
     same = ~half.unknown
     assert in_two.values.filter(pa.array(same)).equals(at_once.values.filter(pa.array(same)))
@@ -159,8 +159,8 @@ def test_columns_that_change_names_and_come_are_found_again() -> None:
         state(2, (SchemaColumn("b", "int(11)"),)),
         state(3, (added, SchemaColumn("b", "int(11)")), ColumnAdded(TABLE, added, None, Fill.VALUE, "x")),
     ]
-    paths = value_paths(states, 0, 3)
-    assert paths["b"] == ValuePath("a")
+    paths = value_paths(states, 0, 3, ["a", "b"])[0]
+    assert (paths["b"].origin, paths["b"].has_steps) == ("a", False)
     assert paths["a"].origin is None
     made = followed(paths["a"], None, None, 2, "string", None)
     assert (made.values.to_pylist(), made.unknown.tolist()) == (["x", "x"], [False, False])
@@ -170,7 +170,7 @@ def test_a_value_that_is_none_of_its_type_keeps_its_text() -> None:
     """Events told the new type no earlier than at the end of their window: values of it may stand before."""
     states = lives([column("int(11)", None), column("date", None)], told=[True])
     stored = pa.array(["7", "2026-01-05", "x"])
-    made = followed(value_paths(states, 0, 1)["c"], stored, None, 3, "date", None)
+    made = followed(value_path(states, 0, 1, "c"), stored, None, 3, "date", None)
     assert made.values.to_pylist()[1] == date(2026, 1, 5)
     assert made.texts.to_pylist()[2] == "x"
     assert not np.any(made.unknown[1:])

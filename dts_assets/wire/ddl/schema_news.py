@@ -22,7 +22,6 @@ from dts_assets.wire.ddl.schema_changes import (
     Doubted,
     RowsChanged,
     SchemaChange,
-    TableChange,
     TableRenamed,
     TableTruncated,
 )
@@ -86,13 +85,13 @@ def _of_changes(
                 if table.database == change.database:
                     yield table, SchemaNews(words_of(change), one.position)
         elif not isinstance(change, DatabaseCreated | DatabaseCharsetChanged | TableTruncated):
-            news = SchemaNews(words_of(change), one.position, _doubt_of(change))
+            news = SchemaNews(words_of(change), one.position, doubt_of(change))
             yield change.table, news
             if isinstance(change, TableRenamed):
                 yield change.new, news
 
 
-def _doubt_of(change: TableChange) -> str | None:
+def doubt_of(change: SchemaChange) -> str | None:
     """Return why rows are not proven behind a change; None where all of them are told."""
     if isinstance(change, RowsChanged | Doubted):
         return change.reason
