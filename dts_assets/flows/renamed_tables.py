@@ -19,25 +19,28 @@ from dts_assets.wire.format import TableShape
 def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:
     """Make the new names of known tables known that statements of some windows (None: of all) gave them.
 
-    Such a table has the columns of the table that got its name. The new names are returned, as the lake has them.
+    Such a table has the columns of the table that got its name. Names that were given away again, or dropped, are left out. The
+    new names are returned, as the lake has them.
     """
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
-    found, renamed = dict[TableShape, SourcePosition](), set[TableId]()
+    renamed: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place)):
         for effect in effects_of(one.sql, one.database).effects:
-            if effect.kind is not EffectKind.RENAME_TABLE or effect.tables[0] not in shapes:
-                continue
-            old, new = effect.tables
-            table = routes.decoded_table(new)
-            if table is None or not pipeline.settings.tables.takes(new):
-                continue
-            renamed.add(table)
-            if new not in shapes:
-                shapes[new] = shapes[old]
-                found[TableShape(new, shapes[old])] = one.position
-    if found:
+            old = effect.tables[0] if effect.tables else None
+            if effect.kind is EffectKind.RENAME_TABLE and old is not None:
+                before = renamed.pop(old, None)
+                columns = shapes.get(old) if before is None else before[0].columns
+                if columns is not None:
+                    new = effect.tables[1]
+                    renamed[new] = TableShape(new, columns), one.position
+            elif effect.kind is EffectKind.DROP_TABLE and old is not None:
+                renamed.pop(old, None)
+    named = {
+        new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
+    }
+    if found := {renamed[new][0]: renamed[new][1] for new in named if new not in shapes}:
         register_shapes(pipeline, found)
-    return frozenset(renamed)
+    return frozenset(named.values())
 
 
 def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:

@@ -68,9 +68,10 @@ class SchemaSources:
 
     @property
     def tables(self) -> tuple[TableId, ...]:
-        """All tables that statements or events tell of, by name."""
-        by_statements = schema_history(self.statements, (), rules=RULES)
-        return tuple(sorted({*known_tables(self.pipeline), *by_statements}))
+        """All tables that statements or events tell of, by name, but those that were there within a statement alone."""
+        histories = schema_history(self.statements, (), rules=RULES)
+        told = (table for table, states in histories.items() if any(one.schema is not None for one in states))
+        return tuple(sorted({*known_tables(self.pipeline), *told}))
 
     def states(self, table: TableId) -> tuple[SchemaState, ...]:
         """Return the states of a table's schema, in source order."""

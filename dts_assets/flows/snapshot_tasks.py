@@ -67,7 +67,7 @@ class MergedTable:
     target: WriteTarget
     fold_absent: bool = False
     unfit: bool = False
-    changelogs: tuple[ChangesSource, ...] = ()
+    changelogs: tuple[ChangesSource, ...] = (ChangesSource(),)
     knows_again: bool = False
     versions: bool = False
     truncations: tuple[Truncation, ...] = ()

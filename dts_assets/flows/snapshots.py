@@ -245,18 +245,13 @@ def _follower(
                 origins = origins_of(pipeline, tables, table, now)
                 starts = {start for one in origins for start in counts.truncating(one.table)}
                 job = replace(job, truncating=job.truncating | starts)
+                job = _laid_out(pipeline, job, columns)
                 found = following(pipeline, layer, table, columns, job.before, step, job.plan.spans, origins)
                 job = _followed(job, found)
-        opened_now = pipeline.lake.ensure(
-            pipeline.table_path(layer.name, table), _LAYOUTS[layer.name](table, tuple(columns))
-        )
-        laid_out = pipeline.lake.lay_out(
-            pipeline.table_path(layer.name, table), opened_now, layer.layout(pipeline.settings, table)
-        )
         told = shapes.get(table, set())
         shape = job.plan.state.shape if not told else next(iter(told)) if len(told) == 1 else ""
         state = replace(job.plan.state, shape=shape)
-        return replace(job, laid_out=laid_out, plan=replace(job.plan, state=state))
+        return replace(job, plan=replace(job.plan, state=state))
 
     return follow
 
@@ -283,14 +278,24 @@ def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dic
 
 def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -> SnapshotJob:
     """Return a job whose table has the columns that it had, and those that events told since."""
-    if job.before.present is not None:
-        return _followed(job, unchanged(pipeline, job.layer, job.table, columns, job.before.present))
+    present = job.before.present
+    if present is not None:
+        job = _laid_out(pipeline, job, columns)
+        return _followed(job, unchanged(pipeline, job.layer, job.table, columns, present))
     path = pipeline.table_path(job.layer.name, job.table)
     if job.current is None and any(one.own_types for one in columns):  # it may have been made with a narrower type
         pipeline.lake.drop(path)
         pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))
     pipeline.lake.evolve(path, job.layer.columns_of(pipeline.settings, job.table, columns))
-    return job
+    return _laid_out(pipeline, job, columns)
+
+
+def _laid_out(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -> SnapshotJob:
+    """Return a job whose new files have the layout that is asked for."""
+    path = pipeline.table_path(job.layer.name, job.table)
+    there = pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))
+    laid_out = pipeline.lake.lay_out(path, there, job.layer.layout(pipeline.settings, job.table))
+    return replace(job, laid_out=laid_out)
 
 
 def _followed(job: SnapshotJob, found: Following) -> SnapshotJob:

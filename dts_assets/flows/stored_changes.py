@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -21,8 +21,8 @@ class ChangesSource:
     They stand behind ``since`` and not behind ``until``; None stands for no bound.
     """
 
-    location: str
-    store: FileStore
+    location: str = ""
+    store: FileStore = field(default_factory=FileStore)
     since: SourcePosition | None = None
     until: SourcePosition | None = None
 
