@@ -43,6 +43,7 @@ from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.redelivered_entries import EntryKeys
+from dts_assets.store.columns import DDL as DDL_COLUMNS
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
@@ -194,7 +195,9 @@ def _tasks(
     """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of each table."""
     lake = pipeline.lake
     for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
-        lake.ensure(pipeline.path(name), system)
+        there = lake.ensure(pipeline.path(name), system)
+        if missing := {*system.schema.column_names} - {*there.schema().column_names}:  # an earlier version made it
+            lake.evolve(pipeline.path(name), [one for one in DDL_COLUMNS if one[0] in missing])
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
     redelivered, wire, store = before.entries, pipeline.format, lake.file_store(pipeline.path("entries"))
     return [

@@ -158,7 +158,7 @@ class CellDecoder:
                 detail = f"{len(one.offsets)} of {one.total} fragments were sent, then something else"
                 yield Problem(ProblemCode.INTERRUPTED, min(one.offsets), max(one.offsets), detail)
         lost, facts = self.tally.quarantined_messages + self.tally.quarantined_fragments, self.facts
-        unapplied = "statements whose effect on rows is not applied (see entries, message_type DDL)"
+        unapplied = "statements that may change rows as no event tells and no rule knows (see ddl, column applied)"
         for code, count, of_what in (
             (ProblemCode.QUARANTINED, lost, "messages are in quarantine"),
             (ProblemCode.QUARANTINED, facts.quarantined_sets, "entry sets are in quarantine"),

@@ -21,6 +21,7 @@ from dts_assets.wire.columns.buffers import empty_lists, empty_maps
 from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.ddl.schema_history import SourceStatement, names_table
+from dts_assets.wire.ddl.schema_news import APPLIED, applied_text
 from dts_assets.wire.format import TableChanges
 
 DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
@@ -138,6 +139,9 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
         "sql": pa.array([one.sql for one in found], pa.string()),
         "parsed": pa.array([one.is_first_state or one.parsed.parsed for one in found], pa.bool_()),
         "effect": pa.array([one.effect for one in found], pa.string()),
+        "applied": pa.array(
+            [APPLIED if one.is_first_state else applied_text(one.sql, one.database or "") for one in found], pa.string()
+        ),
     }
     return pa.RecordBatch.from_pydict(columns)
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import same_name
 from dts_assets.model.ledger_rows import EmptiedTable
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Reason
@@ -20,8 +19,8 @@ from dts_assets.stages.ddl_statements import statements
 from dts_assets.stages.entry_columns import CHECKPOINT, DDL, DML, ROLLBACK, EntryColumns
 from dts_assets.stages.raw_rows import with_coordinates
 from dts_assets.wire.columns.buffers import joint_codes, rows_by_code
-from dts_assets.wire.ddl.column_definitions import Fill
-from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.schema_news import doubt_of_effect
 from dts_assets.wire.format import DecodedEntries, Rejected, TableShape
 
 _OF_A_SET = ("first_offset", "last_offset", "shard", "sequence")
@@ -44,8 +43,15 @@ _APPLIED = HARMLESS | {
     EffectKind.DROP_TABLE,
     EffectKind.TRUNCATE_TABLE,
     EffectKind.DROP_DATABASE,
+    EffectKind.RENAME_TABLE,
+    EffectKind.DROP_COLUMN,
+    EffectKind.RENAME_COLUMN,
+    EffectKind.PRIMARY_KEY,
 }
-"""The effects of statements that changelogs and snapshots follow, or that touch no rows."""
+"""The effects of statements that snapshots follow, or that touch no rows.
+
+A changed type is not among them: of some values servers make different things, which are NULL then.
+"""
 
 
 @dataclass(slots=True)
@@ -181,24 +187,11 @@ def _with_named(before: Iterable[EmptiedTable], named: Iterable[Collection[Empti
 
 
 def _followed(parsed: ParsedDdl) -> bool:
-    """Tell whether changelogs and snapshots show every effect of a statement on rows and columns."""
+    """Tell whether snapshots show every effect of a statement on rows and columns, whatever values they have."""
     return parsed.parsed and all(
-        effect.kind in _APPLIED or _fills_nothing(effect) or _respells(effect) for effect in parsed.effects
+        effect.kind in _APPLIED or (effect.kind is EffectKind.ADD_COLUMN and doubt_of_effect(effect) is None)
+        for effect in parsed.effects
     )
-
-
-def _respells(effect: Effect) -> bool:
-    """Tell whether a column gets a name that differs in case only.
-
-    The lake follows the spelling of events.
-    """
-    return effect.kind is EffectKind.RENAME_COLUMN and len({same_name(name) for name in effect.columns}) == 1
-
-
-def _fills_nothing(effect: Effect) -> bool:
-    """Tell whether an added column is NULL in older rows: each event shows the column itself."""
-    definition = effect.definition
-    return effect.kind is EffectKind.ADD_COLUMN and definition is not None and definition.fill is Fill.NULL
 
 
 def _first_rows(batch: pa.RecordBatch) -> dict[TableId, int]:

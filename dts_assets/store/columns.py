@@ -166,10 +166,12 @@ DDL: tuple[NamedType, ...] = (
     ("sql", "string"),
     ("parsed", "boolean"),
     ("effect", "string"),
+    ("applied", "string"),
 )
 """Every DDL statement as it came, with its effect on rows.
 
-``effect`` is null for a statement that was not understood.
+``effect`` is null for a statement that was not understood. ``applied`` is ``yes`` where snapshots follow the statement, else the
+reason why they do not; null in rows of an earlier version.
 """
 
 STATEMENTS: tuple[NamedType, ...] = (

@@ -94,7 +94,7 @@ def test_rows_of_the_ddl_table() -> None:
         "kafka_partition": 1, "window_start": START, "stage": "tables", "kafka_offset": 101,
         "source_position": {"lineage": 2, "file": 9, "position": 4}, "gtid": "u:1",
         "event_time": START + timedelta(seconds=1), "execution_seconds": 3, "database": "shopdb", "sql": "TRUNCATE orders",
-        "parsed": True, "effect": "truncate shopdb.orders",
+        "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes",
     }  # fmt: skip
     assert [(row["kafka_offset"], row["parsed"], row["effect"], row["execution_seconds"]) for row in listed[1:]] == [
         (102, False, None, None),
@@ -104,6 +104,9 @@ def test_rows_of_the_ddl_table() -> None:
         (106, False, None, None),
     ]
     assert listed[4]["database"] is None
+    assert [row["applied"] for row in listed] == [
+        "yes", "not a statement that is known", "yes", "yes", "yes", "not a statement that is known",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

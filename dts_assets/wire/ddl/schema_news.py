@@ -29,6 +29,9 @@ from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.ddl.schema_model import NO_COPIED_TABLE, NO_TABLE, apply
 from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
 
+APPLIED = "yes"
+NOT_KNOWN = "not a statement that is known"
+
 _UNDERSTOOD = (None, NO_TABLE, NO_COPIED_TABLE)
 
 
@@ -76,6 +79,17 @@ def statement_news(one: SourceStatement, tables: Tables) -> tuple[list[tuple[Tab
     return news, tables
 
 
+def applied_text(sql: str, database: str) -> str:
+    """Return ``yes`` where snapshots follow a statement as a whole, else the reason why they do not."""
+    alone = apply(Catalog(), sql, database)
+    if alone.problem not in _UNDERSTOOD:
+        return alone.problem or APPLIED
+    parsed = effects_of(sql, database)
+    if not parsed.parsed:
+        return NOT_KNOWN
+    return next(filter(None, map(doubt_of_effect, parsed.effects)), APPLIED)
+
+
 def _of_changes(
     one: SourceStatement, changes: Iterable[SchemaChange], tables: Tables
 ) -> Iterable[tuple[TableId, SchemaNews]]:
@@ -112,7 +126,7 @@ def _of_effects(one: SourceStatement) -> Iterable[tuple[TableId, SchemaNews]]:
     for effect in parsed.effects:
         if effect.kind is not EffectKind.TRUNCATE_TABLE and effect.kind not in HARMLESS:
             for table in effect.tables:
-                yield table, SchemaNews(_effect_words(effect), one.position, _doubt_of_effect(effect))
+                yield table, SchemaNews(_effect_words(effect), one.position, doubt_of_effect(effect))
 
 
 def _effect_words(effect: Effect) -> str:
@@ -120,7 +134,8 @@ def _effect_words(effect: Effect) -> str:
     return f"{effect}{kind}"
 
 
-def _doubt_of_effect(effect: Effect) -> str | None:
+def doubt_of_effect(effect: Effect) -> str | None:
+    """Return why rows are not proven behind an effect of a statement; None where all of them are told."""
     if effect.kind is EffectKind.ROWS:
         return "rows changed by no event"
     if effect.kind is EffectKind.ADD_COLUMN and effect.definition is not None:
