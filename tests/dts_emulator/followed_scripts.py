@@ -74,6 +74,13 @@ SCRIPTS: Mapping[str, tuple[Said, ...]] = {
         _T, _ROWS, 1, "ALTER TABLE t DROP b", "ALTER TABLE t ADD b DATE", "INSERT INTO t VALUES (4, 40, '2026-01-05')", 2,
         "ALTER TABLE t DROP b, ADD b INT NOT NULL DEFAULT 5 AFTER id", "UPDATE t SET b = 6 WHERE id = 4",
     ),
+    "a column is dropped and added again with the same type in one statement": (
+        _T, _ROWS, 1, "ALTER TABLE t DROP b, ADD b VARCHAR(20)", 2, "UPDATE t SET b = 'zwei' WHERE id = 2",
+    ),
+    "a table is replaced by one with equal columns": (
+        _T, _ROWS, 1, "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20))", 2,
+        "INSERT INTO t VALUES (2, 5, NULL)",
+    ),
     "create table if not exists finds a table and changes nothing": (
         _T, _ROWS, 1, "CREATE TABLE IF NOT EXISTS t (x INT PRIMARY KEY, y TEXT)", "UPDATE t SET a = 11 WHERE id = 1", 2,
         "CREATE TABLE IF NOT EXISTS t (x INT)",

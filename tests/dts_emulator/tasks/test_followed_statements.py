@@ -77,6 +77,29 @@ def test_what_happens_to_tables_that_get_other_names(recorder: LifeRecorder, nam
     of_ways(life, tmp_path, 3)
 
 
+LATE = (
+    ("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", 1, "ALTER TABLE t MODIFY a VARCHAR(9)", 2,
+     "INSERT INTO t VALUES (2, 'z')"),
+    ("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", 1, "ALTER TABLE t ADD b INT DEFAULT 3 FIRST", 2,
+     "INSERT INTO t VALUES (2, 2, 2)"),
+    ("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))", "INSERT INTO t VALUES (1, 1, 'x')", 1,
+     "ALTER TABLE t CHANGE a b INT, CHANGE b a VARCHAR(9)", 2, "INSERT INTO t VALUES (2, 1, 'y')"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("script", chosen(LATE, 1))
+@pytest.mark.parametrize("order", chosen([(0, 2, 1), (2, 1, 0), (1, 2, 0)], 1))
+def test_the_window_of_a_statement_is_made_behind_the_rows_of_the_next_one(
+    recorder: LifeRecorder, script: Any, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    life = recorded_script(recorder, script)
+    harness = recorded("dts-protobuf", life.transactions, tmp_path, **EVERYWHERE)
+    for number in order:
+        harness.all(number)
+    harness.settle()
+    assert_followed(harness, life)
+
+
 def test_a_late_window_brings_rows_from_before_a_statement_that_was_followed(
     recorder: LifeRecorder, tmp_path: Path
 ) -> None:
