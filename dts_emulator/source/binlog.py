@@ -158,8 +158,8 @@ class _Assembler:
                 stream.table_map.clear()
                 continue
             self._take(event)
-            if self.pending and isinstance(self.pending[-1], Ddl):
-                stream.table_map.clear()
+            if isinstance(event, QueryEvent) and self.pending and isinstance(self.pending[-1], Ddl):
+                stream.table_map.clear()  # not behind a TABLE_MAP: CREATE TABLE ... SELECT has rows in its own transaction
             if (self.pending and isinstance(self.pending[-1], Commit | Rollback)) or (self.standalone and self.pending):
                 yield self._whole()
 
