@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dts_assets.flows.known_tables import known_sources, known_tables
+from dts_assets.flows.known_tables import known_sources, known_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import RULES, related_tables, stored_statements
 from dts_assets.model.column_rules import RuleKind
-from dts_assets.model.columns import Column, mysql_type
+from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
@@ -22,7 +22,7 @@ from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.row_origins import RowOrigin, row_origins
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
-from dts_assets.wire.ddl.told_schemas import ToldShapes, told_shapes
+from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 
 
 def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
@@ -51,7 +51,7 @@ class FollowedTables:
         def lake_type(column: SchemaColumn) -> str:
             if (rule := rule_of(column.name)) is not None and rule.kind is not RuleKind.DROP:
                 return next((one.type for one in self.tables[table] if column.name in one.source_names), "string")
-            return declared.get(column.name) or self.pipeline.lake_type(table, column.type)
+            return declared.get(column.name) or self._lake_type(table, column)
 
         def is_shown_otherwise(column: SchemaColumn) -> bool:
             # The zone of a clock that became an instant is the settings', which no conversion knows.
@@ -75,6 +75,23 @@ class FollowedTables:
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
+
+    def _lake_type(self, table: TableId, column: SchemaColumn) -> str:
+        """Return the lake type of a column: that of events which call its type so, where they do.
+
+        Events may say less of a type than statements: a format without signs has ``bigint`` for ``int(11)``.
+        """
+        stored = next((one for one in self.tables[table] if column.name in one.source_names), None)
+        told = None if stored is None else self._told_types.get(table, {}).get(stored.name)
+        if stored is None or not told or not types_alike(column.type, told):
+            return self.pipeline.lake_type(table, column.type)
+        kind = self.pipeline.lake_type(table, told)
+        is_wider = widened(kind, stored.type) == stored.type  # values turned out to be unsigned
+        return stored.type if isinstance(column, ToldColumn) and is_wider and not stored.own_types else kind
+
+    @cached_property
+    def _told_types(self) -> Mapping[TableId, Mapping[str, str]]:
+        return source_types(self.pipeline)
 
     def _moved_rows(self, origins: Sequence[RowOrigin]) -> str:
         """Return a digest of the changes that rows had under earlier names, whatever files hold them."""

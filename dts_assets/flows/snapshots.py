@@ -283,6 +283,8 @@ def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column
         job = _laid_out(pipeline, job, columns)
         return _followed(job, unchanged(pipeline, job.layer, job.table, columns, present))
     path = pipeline.table_path(job.layer.name, job.table)
+    if job.plan.nothing and followed_source(pipeline, job.table) is not None and job.layer is SNAPSHOT:
+        return job  # what changelogs have of later windows is no matter of the rows that stand
     if job.current is None and any(one.own_types for one in columns):  # it may have been made with a narrower type
         pipeline.lake.drop(path)
         pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))

@@ -286,7 +286,9 @@ def needs_schemas(
         made_again or plan.rebuilds or plan.recomputes or not before.present.fits(columns)
     ):
         return True
-    return not {*shapes} <= {before.shape or next(iter(shapes), "")}
+    # A later window may have told another type already, which is not that of the frontier.
+    has_other_types = before.present is None and any(column.own_types for column in columns)
+    return has_other_types or not {*shapes} <= {before.shape or next(iter(shapes), "")}
 
 
 def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:

@@ -16,6 +16,10 @@ from enum import IntEnum
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.schema_changes import (
+    ColumnAdded,
+    ColumnDropped,
+    ColumnModified,
+    ColumnsRenamed,
     DatabaseCharsetChanged,
     DatabaseCreated,
     DatabaseDropped,
@@ -39,6 +43,9 @@ _MOST_TRIED = 8
 
 A hundred times as many statements are tried on them.
 """
+
+_OF_ROWS = TableCreated | TableRenamed | ColumnDropped | ColumnAdded | ColumnModified | ColumnsRenamed
+"""The changes behind which rows may be others although the columns are as before."""
 
 SEVERAL_SHAPES = "events list columns in several ways, in an order that is not known"
 
@@ -176,8 +183,8 @@ class _Following:
         for table in sorted(perhaps_back | _concerned(applied.changes, before, self.catalog)):
             schema = self.catalog.tables.get(table)
             changes = tuple(change for change in applied.changes if _is_about(change, table))
-            # Tables with equal columns may change places: then rows move alone.
-            if schema != before.tables.get(table) or any(isinstance(change, TableRenamed) for change in changes):
+            # A column may go and come again as it was, and tables with equal columns may change places: then rows change alone.
+            if schema != before.tables.get(table) or any(isinstance(change, _OF_ROWS) for change in changes):
                 self._note(table, SchemaState(one.position, schema, one.window_start, one, changes))
                 for told, missing in self.open.get(table, ()):
                     missing -= _explained(schema, told)
