@@ -152,6 +152,7 @@ def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterat
         {"stage": {"tables"}} if starts is None else {"window_start": set(starts), "stage": {"tables"}}
     )
     files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle)
-    store = pipeline.lake.file_store(path)
+    store = pipeline.lake.file_store(path) if files else None
     for file in files:
+        assert store is not None, "files have a store"
         yield from read_batches(store, [file.path], DDL_COLUMNS)
