@@ -170,7 +170,7 @@ def following(
     keyed, made = now.keyed_by(parts[-1]), []
     for number, part in enumerate(parts if len(parts) > 1 else ()):
         later = parts[number:-1]
-        more = now.step_columns(later)
+        more, before = now.step_columns(later), len(now.step_columns(parts[:number]))
         mine = tuple(replace(one, is_key=False) for one in keyed) if later else keyed
         keys = {one.name for one in now.step_columns(later[:1])}
         mine += tuple(replace(one, is_key=one.name in keys) for one in more)
@@ -185,7 +185,7 @@ def following(
                 mine,
                 now.followed(later),
                 standing,
-                with_columns(planned_target, [(one.name, one.type) for one in more]),
+                with_columns(planned_target, [(one.name, one.type) for one in more], first=before),
             )
         )
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))

@@ -154,7 +154,7 @@ class FollowedTable:
         They stand in rows between two steps alone.
         """
         return tuple(
-            Column(f"{name} in schema {part.last}", kind, False) for part in parts for name, kind in self._keys(part)
+            Column(f"{name} behind {part.since}", kind, False) for part in parts for name, kind in self._keys(part)
         )
 
     def _keys(self, part: KeyPart) -> list[tuple[str, str]]:

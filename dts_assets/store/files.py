@@ -81,10 +81,13 @@ _FIRST_OWN_ID = 1 << 30
 """The first field id of columns that no table has."""
 
 
-def with_columns(target: WriteTarget, columns: Iterable[NamedType]) -> WriteTarget:
-    """Return the place for files with more columns than the table has: files between two steps."""
+def with_columns(target: WriteTarget, columns: Iterable[NamedType], *, first: int = 0) -> WriteTarget:
+    """Return the place for files with more columns than the table has: files between two steps.
+
+    ``first`` is the number of the first of them among all such columns, which tells them apart from step to step.
+    """
     more = [
-        field.with_metadata({FIELD_ID: str(_FIRST_OWN_ID + number).encode()})
+        field.with_metadata({FIELD_ID: str(_FIRST_OWN_ID + first + number).encode()})
         for number, field in enumerate(arrow_schema(iceberg_schema(tuple(columns))))
     ]
     whole = target.arrow_schema
