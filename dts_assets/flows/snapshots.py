@@ -23,7 +23,7 @@ from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.key_periods import KeyPeriod, list_digest, spans_of
+from dts_assets.model.key_periods import KeyPeriod, list_digest, periods_between, spans_of
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
@@ -236,7 +236,12 @@ def _follower(
                 job = _with_columns(pipeline, job, columns)
             else:
                 step = step_of(before, now, job.before)
-                by_one_key = len(now.key_parts(spans_of(counts.told_keys(table)), since=now.created)) == 1
+                told_keys = spans_of(
+                    period
+                    for one in now.origins
+                    for period in periods_between(counts.told_keys(tables.lake_table(one.table)), one.since, one.until)
+                )
+                by_one_key = len(now.key_parts(told_keys, since=now.created)) == 1
                 if step is None or (job.plan.recomputes and not by_one_key):
                     job = _job(work, layer, table, replace(opened[table], anew=True), counts)
                     step = Step(now, None)
@@ -246,10 +251,11 @@ def _follower(
                 starts = {start for one in origins for start in counts.truncating(one.table)}
                 job = replace(job, truncating=job.truncating | starts)
                 job = _laid_out(pipeline, job, columns)
-                found = following(pipeline, layer, table, columns, job.before, step, job.plan.spans, origins)
+                told = told_keys if now.is_moved else job.plan.spans
+                found = following(pipeline, layer, table, columns, job.before, step, told, origins)
                 job = _followed(job, found)
-        told = shapes.get(table, set())
-        shape = job.plan.state.shape if not told else next(iter(told)) if len(told) == 1 else ""
+        seen = shapes.get(table, set())
+        shape = job.plan.state.shape if not seen else next(iter(seen)) if len(seen) == 1 else ""
         state = replace(job.plan.state, shape=shape)
         return replace(job, plan=replace(job.plan, state=state))
 

@@ -85,6 +85,19 @@ def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
     return tuple(found)
 
 
+def periods_between(
+    periods: Iterable[KeyPeriod], since: SourcePosition | None, until: SourcePosition | None
+) -> tuple[KeyPeriod, ...]:
+    """Return the parts of periods behind a position and not behind another; None stands for no bound."""
+    found = []
+    for one in periods:
+        first = one.first if since is None else max(one.first, _behind(since))
+        last = one.last if until is None else min(one.last, until)
+        if first <= last:
+            found.append(replace(one, first=first, last=last))
+    return tuple(found)
+
+
 def spans_of(periods: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
     """Return the spans of all changes: each begins with the first change that tells its key."""
     begun = joined_periods(periods)
