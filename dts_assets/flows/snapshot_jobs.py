@@ -262,14 +262,13 @@ def _changelog(
     Files without a change at or behind the ``least`` position are left out, but not those of newer windows.
     """
     reached, origins = job.plan.state.frontier.window, () if job.following is None else job.following.origins
-    logs = [(one.table, version if one.changelog is None else one.changelog) for one in origins] or [
-        (job.table, version)
-    ]
+    # A table may have had its name before, too: then its changelog is among the origins twice.
+    logs = {one.table: version if one.changelog is None else one.changelog for one in origins} or {job.table: version}
     rectangle = {} if starts is None else {"window_start": set(starts)}
     bounds = () if least is None else POSITION_COLUMNS
     return [
         file
-        for table, log in logs
+        for table, log in logs.items()
         if log is not None and reached is not None
         for file in pipeline.lake.data_files(
             pipeline.table_path(CHANGELOG.name, table), rectangle, snapshot_id=log, bounds=bounds
