@@ -15,6 +15,7 @@ from dts_assets.flows.schema_history import RULES, related_tables, stored_statem
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.row_origins import row_origins
@@ -68,7 +69,14 @@ class FollowedTables:
             lake_type,
             left_out=is_left_out,
             shown_otherwise=is_shown_otherwise,
+            policy=settings.schema_policy(table),
         )
+
+    def last_position(self, table: TableId) -> SourcePosition | None:
+        """Return the position of the last state of a table that anything tells of; None where nothing does."""
+        histories = schema_history(self._statements, self._told, rules=RULES)
+        found = row_origins(histories, self.sources[table], self._columns).states
+        return max((one.state.position for one in found), default=None)
 
     def _histories(self, frontier: Frontier) -> Mapping[TableId, tuple[SchemaState, ...]]:
         if frontier not in self._by_frontier:

@@ -19,6 +19,7 @@ from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
+from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 
 
@@ -129,7 +130,9 @@ class SnapshotState:
 
 
 def _present(raw: list[Any] | None) -> PresentColumns | None:
-    return None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]))
+    return (
+        None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]), *raw[3:])
+    )
 
 
 _LONG_AGO = "0001-01-01T00:00:00+00:00"
@@ -280,6 +283,11 @@ def needs_schemas(
     if before.present is not None and (plan.rebuilds or plan.recomputes or not before.present.fits(columns)):
         return True
     return not {*shapes} <= {before.shape or next(iter(shapes), "")}
+
+
+def has_other_policy(before: SnapshotState, policy: SchemaPolicy) -> bool:
+    """Return whether a snapshot has the columns of another policy on schema changes."""
+    return before.present is not None and before.present.policy != (policy.value if policy.shapes_columns else "")
 
 
 def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:
