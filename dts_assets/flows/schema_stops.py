@@ -6,7 +6,7 @@ taken over. A rebuild of the rows leaves it there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.known_tables import known_tables
@@ -30,42 +30,46 @@ _MOST_WORDS = 3
 """Changes of one statement that a reason names."""
 
 
-def stop_of(pipeline: Pipeline, table: TableId, stood_at: Frontier, now: FollowedTable) -> Fault | None:
+def stop_of(
+    pipeline: Pipeline, table: TableId, stood_at: Frontier, before: FollowedTable | None, now: FollowedTable
+) -> Fault | None:
     """Return the fault of a table that stops at a schema change; None for one that goes on.
 
-    ``stood_at`` is the frontier of the snapshot as it stands. Where none stands there is nothing to protect.
+    ``stood_at`` is the frontier of the snapshot as it stands, and ``before`` has the schemas that it holds. Where no snapshot
+    stands there is nothing to protect.
     """
     if pipeline.settings.schema_policy(table) is not SchemaPolicy.STOP or stood_at.window is None:
         return None
-    accepted = _accepted(pipeline, table)
-    found = changed_states(now.states, stood_at, accepted)
+    found = changed_states(before, now, stood_at, _accepted(pipeline, table))
     if not found:
         return None
-    place, more = found[0], len(found) - 1
-    state = now.states[place]
+    state, more = now.states[found[0]], len(found) - 1
     others = f", and {more} later {'change' if more == 1 else 'changes'}" if more else ""
     return Fault(
         SNAPSHOT.name,
         f"schema change of {table} at {state.position}",
         f"The schema of {table} changed at source position {state.position}{_window(state)}: "
-        f"{_words(now.states, place)}{others}; take it over with `{resume_command(table)}`.",
+        f"{_words(now.states, found[0])}{others}; take it over with `{resume_command(table)}`.",
     )
 
 
 def changed_states(
-    states: Sequence[SchemaState], stood_at: Frontier, accepted: SourcePosition | None
+    before: FollowedTable | None, now: FollowedTable, stood_at: Frontier, accepted: SourcePosition | None
 ) -> tuple[int, ...]:
     """Return the numbers of the states that change columns, types or the key, behind a frontier and a position.
 
-    ``accepted`` is the position up to which a person has taken changes over; None where nobody has.
+    ``accepted`` is the position up to which a person has taken changes over; None where nobody has. A table that another one
+    took the place of is held against the columns that it had.
     """
-    return tuple(
-        place
-        for place in range(1, len(states))
-        if _shape(states[place].schema) != _shape(states[place - 1].schema)
-        and (accepted is None or states[place].position > accepted)
-        and not _holds(stood_at, states[place])
-    )
+    found, shape = list[int](), None if before is None else _shape(before.states[-1].schema)
+    for place, state in enumerate(now.states):
+        if _holds(stood_at, state):
+            continue
+        mine = _shape(state.schema)
+        if shape is not None and mine != shape and (accepted is None or state.position > accepted):
+            found.append(place)
+        shape = mine
+    return tuple(found)
 
 
 def accept_changes(pipeline: Pipeline, tables: Collection[TableId]) -> None:
@@ -109,15 +113,9 @@ def _window(state: SchemaState) -> str:
 
 
 def _words(states: Sequence[SchemaState], place: int) -> str:
-    state, before = states[place], states[place - 1].schema
+    state, before = states[place], states[place - 1].schema if place else None
     words = [words_of(change) for change in state.changes]
-    if not words:
-        told = state.schema
-        words = ["other columns" if told is None else told_words(before, told)]
-    return _listed(words)
-
-
-def _listed(words: Iterable[str]) -> str:
-    found = list(words)
-    more = len(found) - _MOST_WORDS
-    return ", ".join(found[:_MOST_WORDS]) + (f" and {more} more" if more > 0 else "")
+    if not words and state.schema is not None:
+        words = [told_words(before, state.schema)]
+    more = len(words) - _MOST_WORDS
+    return ", ".join(words[:_MOST_WORDS]) + (f" and {more} more" if more > 0 else "")

@@ -63,7 +63,7 @@ class HeldColumns:
 
     ``schema`` is the serialized Arrow schema of the table as it stands, with field ids. For each column the table gets, ``paths``
     has the way of its values, ``stored`` the name of its origin in that schema (None where it has none), ``types`` its lake type.
-    Of origins that stand in the map of new columns ``in_hexadecimal`` are bytes; columns at the places ``mapped`` stand there, too.
+    Of origins that stand in the map of new columns ``in_hexadecimal`` are bytes; columns at the places ``mapped`` stand there.
     """
 
     schema: bytes

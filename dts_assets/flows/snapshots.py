@@ -230,8 +230,9 @@ def _follower(
         job = _with_columns(pipeline, job, columns) if table not in asked else job
         if table in asked:
             now = tables.at(table, job.plan.state.frontier)
-            before = tables.at(table, job.before.frontier)
-            stop = None if now is None else stop_of(pipeline, table, opened[table].stood_at, now)
+            stood_at, before = opened[table].stood_at, tables.at(table, job.before.frontier)
+            stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
+            stop = None if now is None else stop_of(pipeline, table, stood_at, stood, now)
             if stop is not None:
                 return stop
             if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
