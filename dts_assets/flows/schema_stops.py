@@ -56,7 +56,7 @@ def stop_of(
 def changed_states(
     before: FollowedTable | None, now: FollowedTable, stood_at: Frontier, accepted: SourcePosition | None
 ) -> tuple[int, ...]:
-    """Return the numbers of the states that change columns, types or the key, behind a frontier and a position.
+    """Return the numbers of the states behind a frontier that change columns, types or the key.
 
     ``accepted`` is the position up to which a person has taken changes over; None where nobody has. A table that another one
     took the place of is held against the columns that it had.
@@ -73,7 +73,7 @@ def changed_states(
 
 
 def accept_changes(pipeline: Pipeline, tables: Collection[TableId]) -> None:
-    """Take over all schema changes that are known so far, of those tables among some that stop at changes."""
+    """Take over all known schema changes of those tables among some that stop at changes."""
     known = known_tables(pipeline)
     stopping = {
         table: known[table]

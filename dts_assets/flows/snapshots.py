@@ -209,7 +209,7 @@ def _follower(
     opened: Mapping[TableId, _Opened],
     counts: _Counts,
 ) -> Callable[[TableId], SnapshotJob | Fault]:
-    """Return the function that gives planned jobs the columns of their tables, or the fault of one that stops."""
+    """Return the function that gives planned jobs their columns, or the fault of a table that stops."""
     pipeline = work.pipeline
     may_follow = {
         table: job

@@ -1,4 +1,4 @@
-"""What a snapshot does when the columns of its table change, as a subscription asks for it."""
+"""Policies on schema changes: the answers of a snapshot to columns of its table that change."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ class SchemaPolicy(StrEnum):
 
 
 NEW_COLUMNS = "_new_columns"
-"""The column of a frozen snapshot with the texts of all columns that are not its own, by their names at the source."""
+"""The column of a frozen snapshot with the texts of new columns, by their names at the source."""
 
 _MARK = f"{NEW_COLUMNS}\0"
-"""The begin of the names that such columns have while rows are worked on; no source has a name with this character."""
+"""The begin of names of such columns while rows are worked on.
+
+No source has a name with this character.
+"""
 
 
 def in_map(name: str) -> str:
-    """Return the name that a column of the map has while rows are worked on, by its name at the source."""
+    """Return the name of a column of the map while rows are worked on."""
     return f"{_MARK}{name}"
 
 

@@ -1,4 +1,4 @@
-"""What snapshots do when columns change, by globs of tables of which the first that matches counts."""
+"""Policies on schema changes by globs of tables, of which the first that matches counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The map of a frozen snapshot's new columns, which are columns of their own while rows are worked on."""
+"""The map of a frozen snapshot's new columns.
+
+They are columns of their own while rows are worked on.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def with_mapped(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 
 def with_map(rows: pa.RecordBatch, kind: pa.DataType) -> pa.RecordBatch:
-    """Return rows with their new columns in one map, null where a row has no value in any of them."""
+    """Return rows with their new columns in one map, which is null in a row without values."""
     keys = {name: key for name in rows.schema.names if (key := key_in_map(name)) is not None}
     made = invalid_texts([(key, rows.column(name)) for name, key in keys.items()], rows.num_rows, kind)
     others = [name for name in rows.schema.names if name not in keys and name != NEW_COLUMNS]

@@ -12,9 +12,9 @@ _HEXADECIMAL = "0x"
 
 
 def as_texts(cells: Cells) -> Cells:
-    """Return values as texts that name them exactly; one that does not fit its type is the source's text.
+    """Return values as texts that name them exactly.
 
-    Bytes are written in hexadecimal, ``0x00ff``, since they need not be a text.
+    One that does not fit its type is the source's text. Bytes are written in hexadecimal, ``0x00ff``: they need not be a text.
     """
     values = cells.values
     if pa.types.is_binary(values.type):
@@ -26,7 +26,7 @@ def as_texts(cells: Cells) -> Cells:
 
 
 def from_texts(texts: pa.Array, lake_type: str) -> pa.Array:
-    """Return texts of :func:`as_texts` as a way of values takes them up: bytes as bytes, all else as texts."""
+    """Return the inverse of :func:`as_texts` as far as a way of values needs it: bytes are bytes again."""
     if lake_type != "binary":
         return texts
     return pa.array([None if one is None else _bytes_of(one) for one in texts.to_pylist()], pa.binary())

@@ -30,7 +30,7 @@ class PlacedColumn:
 
 
 def placed_columns(states: Sequence[SchemaState], policy: SchemaPolicy) -> tuple[PlacedColumn, ...]:
-    """Return the columns of a snapshot behind the last of the states, which has columns; all of them have a schema."""
+    """Return the columns of a snapshot behind the last of some states, each of which has a schema."""
     now, first = states[-1].schema, _first(states)
     assert now is not None, "states without a table are left out"
     if policy is SchemaPolicy.FREEZE:
@@ -40,7 +40,10 @@ def placed_columns(states: Sequence[SchemaState], policy: SchemaPolicy) -> tuple
 
 
 def last_created(states: Sequence[SchemaState]) -> int:
-    """Return the number of the state behind which a table was last created, with no row; 0 where no statement says so."""
+    """Return the number of the state behind which a table was last created.
+
+    It had no row then. The number is 0 where no statement says so.
+    """
     made = (number for number, one in enumerate(states) if any(isinstance(c, TableCreated) for c in one.changes))
     return max(made, default=0)
 
@@ -55,7 +58,7 @@ def _columns(state: SchemaState) -> tuple[SchemaColumn, ...]:
 
 
 def _steps(states: Sequence[SchemaState], first: int) -> Iterator[tuple[TableSchema, Mapping[str, str]]]:
-    """Yield the schemas behind a state, each with its columns' names by those of the same columns in the one before.
+    """Yield the schemas behind a state, each with the names of its columns by their former names.
 
     The latter are without case. Where a table was not known for a while, the next known columns are held against the last ones.
     """
@@ -64,20 +67,17 @@ def _steps(states: Sequence[SchemaState], first: int) -> Iterator[tuple[TableSch
         schema, former = states[number].schema, states[before].schema
         if schema is None or former is None or not schema.columns:
             continue
-        paths = value_paths(states, before, number)
-        yield (
-            schema,
-            {
-                folded(path.origin): name
-                for name, path in paths.items()
-                if path.origin is not None and former.column(path.origin) is not None
-            },
-        )
+        origins = {
+            folded(path.origin): name
+            for name, path in value_paths(states, before, number).items()
+            if path.origin is not None
+        }
+        yield schema, {one: origins[one] for one in map(folded, former.names) if one in origins}
         before = number
 
 
 def _kept(states: Sequence[SchemaState], first: int) -> tuple[PlacedColumn, ...]:
-    """Return the columns that were dropped and whose names no column has had since, in the order in which they went."""
+    """Return the columns that were dropped, in that order, whose names no column has had since."""
     kept, before = dict[str, SchemaColumn](), _columns(states[first])
     for schema, followers in _steps(states, first):
         kept |= {folded(one.name): one for one in before if folded(one.name) not in followers}
@@ -88,13 +88,14 @@ def _kept(states: Sequence[SchemaState], first: int) -> tuple[PlacedColumn, ...]
 
 
 def _frozen(states: Sequence[SchemaState], first: int, now: TableSchema) -> tuple[PlacedColumn, ...]:
-    """Return the columns of the first state as they are now, or were last, and behind them those that came since."""
+    """Return the first columns as they are now, or were last, and then those that came since."""
     columns = _columns(states[first])
     last, names = list(columns), [folded(one.name) for one in columns]
     gone = [False] * len(columns)
     for schema, followers in _steps(states, first):
+        there = {one.name: one for one in schema.columns}
         for place, name in enumerate(names):
-            found = None if gone[place] else schema.column(followers.get(name, ""))
+            found = None if gone[place] else there.get(followers.get(name, ""))
             gone[place] = found is None
             if found is not None:
                 last[place], names[place] = found, folded(found.name)

@@ -15,7 +15,7 @@ from tests.flows.short import short_source
 from tests.flows.source import Ddl, Dml, Row, Source
 from tests.flows.source_tables import BLOB, INT, TEXT, Field, Kind, Table
 
-NAMES = ("a", "A", "b", "word", "Word", "c c")
+NAMES = ("a", "b", "word", "c c", "é")
 SQL = {INT.original_type: "INT", TEXT.original_type: "VARCHAR(80)", BLOB.original_type: "BLOB"}
 LAKE = {INT.original_type: "int", TEXT.original_type: "string", BLOB.original_type: "binary"}
 TABLE = "items"

@@ -63,7 +63,6 @@ subscriptions:
     tables: {include: ["shopdb.*", "hr.public.people"], exclude: ["shopdb.tmp_*"]}
     history: ["shopdb.orders"]
     deletes: {"shopdb.sessions": hard, "shopdb.*": soft}
-    schema_changes: {"shopdb.sessions": stop, "shopdb.carts": freeze, "shopdb.*": keep}
     audit_columns: [transaction_id, op]
     layout: {"shopdb.orders": {partition: ["months(created_at)", "bucket(16, id)"], sort: [id]}}
     sql: {tables: ["shopdb.*"], dialect: mysql}
@@ -144,19 +143,6 @@ class TestWhatAFileSays:
         assert (shop.history, shop.sql.tables) == (("shopdb.orders",), ("shopdb.*",))
         assert shop.snapshot_columns(orders) == ("_deleted_at", "_op", "_transaction_id")
         assert shop.snapshot_columns(TableId("shopdb", "", "sessions")) == ("_op", "_transaction_id")
-        policies = {name: shop.schema_policy(TableId("shopdb", "", name)) for name in ("orders", "sessions", "carts")}
-        assert policies == {"orders": "keep", "sessions": "stop", "carts": "freeze"}
-        assert shop.schema_policy(TableId("hr", "", "people")) == "follow"
-        assert shop.snapshot_columns(TableId("shopdb", "", "carts")) == (
-            "_deleted_at", "_op", "_transaction_id", "_new_columns",
-        )  # fmt: skip
-        assert "keep shopdb.*" in shop.snapshot_requests
-
-    @pytest.mark.parametrize("word", ["follow", "stop"])
-    def test_a_policy_that_leaves_columns_alone_asks_for_nothing(self, word: str, write: Write) -> None:
-        shop = load_settings(write(SMALLEST + f"    schema_changes: {word}\n"), environment={}).subscriptions["shop"]
-        assert shop.snapshot_requests == ()
-        assert shop.schema_policy(TableId("shopdb", "", "orders")) == word
 
     def test_tables_are_taken_by_globs_and_exact_names_are_known_at_once(self, write: Write) -> None:
         text = SMALLEST + '    tables: {include: ["shopdb.*", hr.public.people, shopdb.tmp_a], exclude: ["*.tmp_*"]}\n'
@@ -289,12 +275,6 @@ class TestMistakes:
              "names no tables", "shopdb.*"),
             (("partitions: 4", "partitions: 4\n    deletes: {a.b: sfot}"), "subscriptions.shop.deletes.a.b", '"sfot"',
              "soft"),
-            (("partitions: 4", "partitions: 4\n    schema_changes: folow"), "subscriptions.shop.schema_changes",
-             '"folow" says nothing', "follow, keep, freeze or stop"),
-            (("partitions: 4", "partitions: 4\n    schema_changes: {shopdb: keep}"),
-             "subscriptions.shop.schema_changes.shopdb", "names no tables", "shopdb.*"),
-            (("partitions: 4", "partitions: 4\n    schema_changes: {a.b: keeep}"), "subscriptions.shop.schema_changes.a.b",
-             '"keeep"', "keep"),
             (("partitions: 4", 'partitions: 4\n    layout: {a.b: {partition: ["month(c)"]}}'),
              "subscriptions.shop.layout.a.b.partition[0]", '"month(c)" is no partition field', "months(column)"),
             (("partitions: 4", 'partitions: 4\n    layout: {a.b: {sort: ["c d, e"]}}'), "subscriptions.shop.layout.a.b.sort[0]",
