@@ -12,8 +12,8 @@ from typing import Any
 
 from dts_assets.model.schema_policies import SchemaPolicy
 from tests.flows.short import short_source
-from tests.flows.source import Ddl, Dml, Row, Source
-from tests.flows.source_tables import BLOB, INT, TEXT, Field, Kind, Table
+from tests.flows.source import Ddl, Dml, Source
+from tests.flows.source_tables import BLOB, INT, TEXT, Field, Kind, Row, Table
 
 NAMES = ("a", "b", "word", "c c", "é")
 SQL = {INT.original_type: "INT", TEXT.original_type: "VARCHAR(80)", BLOB.original_type: "BLOB"}
@@ -154,7 +154,7 @@ class Altered:
         if policy is SchemaPolicy.FREEZE:
             there = [(one.first, one) for one in self.frozen]
         new = [one for one in self.columns if one not in self.frozen] if policy is SchemaPolicy.FREEZE else []
-        rows = []
+        rows: list[Row] = []
         for row in self.rows:
             made: dict[str, Any] = {name: row[one.name] if one.is_there else None for name, one in there}
             if policy is SchemaPolicy.FREEZE:
