@@ -17,6 +17,7 @@ from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.row_origins import RowOrigin, row_origins
@@ -71,6 +72,7 @@ class FollowedTables:
             lake_type,
             left_out=is_left_out,
             shown_otherwise=is_shown_otherwise,
+            policy=settings.schema_policy(table),
         )
         if found is None or not found.is_moved:
             return found
@@ -102,6 +104,12 @@ class FollowedTables:
             if row.table in until and row.first_position is not None and row.first_position <= until[row.table]
         ]
         return list_digest(map(repr, sorted(counted)))
+
+    def last_position(self, table: TableId) -> SourcePosition | None:
+        """Return the position of the last state of a table that anything tells of; None where nothing does."""
+        histories = schema_history(self._statements, self._told, rules=RULES)
+        found = row_origins(histories, self.sources[table], self._columns).states
+        return max((one.state.position for one in found), default=None)
 
     def _histories(self, frontier: Frontier) -> Mapping[TableId, tuple[SchemaState, ...]]:
         if frontier not in self._by_frontier:

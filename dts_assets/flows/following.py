@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from dts_assets.errors import LakeTableError
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldColumns
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.model.columns import Column, same_name
+from dts_assets.model.columns import Column, has_key, same_name
 from dts_assets.model.key_periods import KeySpan
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumns, columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
@@ -125,7 +128,7 @@ def unchanged(
     """Return how a snapshot goes on whose table has the columns that it had."""
     mine = present.stored(tuple(columns))
     target = pipeline.lake.target(pipeline.table_path(layer.name, table), "")
-    return Following(mine, present, unchanged_columns(mine, present), None, target, None)
+    return Following(mine, present, unchanged_columns(columns, present), None, target, None)
 
 
 def following(
@@ -150,24 +153,37 @@ def following(
     named = _stored_names(columns, state)
     start = len(now.states) - 1 if step.before is None else step.before
     paths = now.from_state(start)
-    stored = _stored(paths, named, there)
-    wanted = layer.columns_of(pipeline.settings, table, now.columns)
-    formers = [*stored, *(name if name in there else None for name, _ in wanted[len(stored) :])]
+    stands = _Stands.of(state, there)
+    stored = _stored(paths, named, stands.types)
+    shown = [place for place in range(len(paths)) if place not in now.mapped]
+    wanted = layer.columns_of(pipeline.settings, table, [now.columns[place] for place in shown])
+    names = tuple(flat_name(one.name) for one in now.columns)
+    gone = {names[place] for place, source in enumerate(now.names) if not source}
+    stay = stands.gone & gone if step.before is not None else frozenset[str]()
+    formers = [names[place] if names[place] in stay else stands.own(stored[place]) for place in shown]
+    formers += [name if name in there else None for name, _ in wanted[len(shown) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
     planned_target, planned = pipeline.lake.planned(path, fields, "")
-    types = tuple(one.type for one in now.columns)
     as_they_stand = all(
-        is_read_as_it_stands(one, there.get(name or ""), kind)
-        for one, name, kind in zip(paths, stored, types, strict=True)
+        is_read_as_it_stands(one, stands.types.get(name or ""), kind.type)
+        for one, name, kind in zip(paths, stored, now.columns, strict=True)
     )
-    renamed = state.unfit and any(name not in (None, other) for name, (other, _) in zip(stored, wanted, strict=False))
+    renamed = {other for name, other in zip(stored, names, strict=True) if name not in (None, other)}
+    # A map has the names of its columns, and rows without a key are told apart by texts of a column, too.
+    otherwise = renamed if state.unfit else renamed & {names[place] for place in now.mapped}
+    otherwise |= stands.in_map - {*stored}
+    otherwise |= gone - stay if state.unfit and not has_key(now.columns) else set()
     held = None
-    if step.before is not None and (renamed or not as_they_stand):
-        held = HeldColumns(target.schema, paths, stored, types)
+    held_columns = partial(
+        HeldColumns, target.schema, in_hexadecimal=stands.in_hexadecimal, mapped=frozenset(now.mapped)
+    )
+    if step.before is not None and (otherwise or not as_they_stand):
+        held = held_columns(paths, stored, now.types)
     keeps = DELETED_AT in layer.added(pipeline.settings, table)
     first = step.before if step.before is not None else 0 if keeps else now.created
     parts = now.key_parts(told, since=first)
     keyed, made = now.keyed_by(parts[-1]), []
+    _refuse_mapped_keys(path, now, keyed)
     for number, part in enumerate(parts if len(parts) > 1 else ()):
         later = parts[number:-1]
         more, before = now.step_columns(later), len(now.step_columns(parts[:number]))
@@ -177,8 +193,8 @@ def following(
         standing = None
         if number == 0 and step.before is not None:
             paths = now.from_state(step.before, later)
-            kinds = tuple(one.type for one in mine)
-            standing = HeldColumns(target.schema, paths, _stored(paths, named, there), kinds)
+            kinds = (*now.types, *(one.type for one in more))
+            standing = held_columns(paths, _stored(paths, named, stands.types), kinds)
         made.append(
             FollowedPart(
                 part,
@@ -190,6 +206,50 @@ def following(
         )
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
     return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """The columns of a snapshot as it stands: lake types by names, and those that its policy gave another place."""
+
+    types: Mapping[str, str]
+    gone: frozenset[str]
+    in_map: frozenset[str]
+    in_hexadecimal: frozenset[str]
+
+    @classmethod
+    def of(cls, state: SnapshotState, there: Mapping[str, str]) -> _Stands:
+        present = () if state.present is None else state.present.columns
+        gone = frozenset(one.name for one in present if one.place == "gone")
+        mapped = {one.name: one.type for one in present if one.place == "map"}
+        binary = frozenset(name for name, kind in mapped.items() if kind == "binary")
+        return cls({**there, **dict.fromkeys(mapped, "string")}, gone, frozenset(mapped), binary)
+
+    def own(self, name: str | None) -> str | None:
+        """Return the name of a column of the table, None for one in its map."""
+        return None if name in self.in_map else name
+
+
+def _refuse_mapped_keys(path: Sequence[str], now: FollowedTable, keyed: Sequence[Column]) -> None:
+    """Refuse a key of which the map of new columns has a part.
+
+    Raises:
+        LakeTableError: There is such a key.
+    """
+    places = [place for place in now.mapped if keyed[place].is_key]
+    if places:
+        names, at = ", ".join(now.names[place] for place in places), _key_position(now)
+        what = (
+            f"its columns are frozen, and since source position {at} the new column {names} is part of the primary key"
+        )
+        way = "let schema_changes be follow or keep for the table, and resume it"
+        raise LakeTableError(".".join(path), what, way)
+
+
+def _key_position(now: FollowedTable) -> SourcePosition:
+    keys = [() if one.schema is None else one.schema.key for one in now.states]
+    first = max((number for number, key in enumerate(keys) if key != keys[-1]), default=-1) + 1
+    return now.states[first].position
 
 
 def origins_of(
@@ -220,5 +280,5 @@ def _stored(paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping
 def _stored_names(columns: Sequence[Column], state: SnapshotState) -> Mapping[str, str]:
     """Return the names that columns of the source have in a snapshot as it stands."""
     if state.present is not None:
-        return {one.source: one.name for one in state.present.columns}
+        return {one.source: one.name for one in state.present.columns if one.place != "gone"}
     return {name: flat_name(one.name) for one in columns for name in one.source_names}

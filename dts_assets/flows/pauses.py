@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_stops import accept_changes
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Standing, new_pauses, standings
@@ -57,7 +58,7 @@ def paused_by_person(pipeline: Pipeline, tables: Collection[TableId], *, reason:
 def resume_tables(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[PausedTable, ...]:
     """End the pauses of some tables, and return them; removed tables stay removed.
 
-    Windows that lack these tables are stale from then on.
+    Windows that lack these tables are stale from then on. Schema changes at which tables stopped are taken over.
     """
     ended: tuple[PausedTable, ...] = ()
 
@@ -66,5 +67,6 @@ def resume_tables(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[Paus
         ended = tuple(row for row in stored if row.table in tables and not row.is_removed)
         return [row for row in stored if row not in ended]
 
+    accept_changes(pipeline, tables)
     pipeline.ledger.change_paused_tables(change)
     return ended

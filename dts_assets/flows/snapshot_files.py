@@ -15,9 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dts_assets.model.added_columns import DELETED_AT
+from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
+from dts_assets.stages.altered_rows import Cells
 from dts_assets.stages.change_columns import RowShape, microsecond, microseconds
 from dts_assets.stages.key_operations import Operations, standing
 from dts_assets.stages.keys import Mask, as_mask
+from dts_assets.stages.mapped_columns import out_of_map
+from dts_assets.stages.mapped_texts import as_texts, from_texts
 from dts_assets.stages.snapshot_in_arrow import Touched, invalid_texts, keys_of_rows, text_of
 from dts_assets.stages.value_paths import ValuePath, followed
 from dts_assets.store.cast import cast_to_schema
@@ -59,6 +63,7 @@ class HeldColumns:
 
     ``schema`` is the serialized Arrow schema of the table as it stands, with field ids. For each column the table gets, ``paths``
     has the way of its values, ``stored`` the name of its origin in that schema (None where it has none), ``types`` its lake type.
+    Of origins that stand in the map of new columns ``in_hexadecimal`` are bytes; columns at the places ``mapped`` stand there.
     """
 
     schema: bytes
@@ -66,6 +71,20 @@ class HeldColumns:
     stored: tuple[str | None, ...]
     types: tuple[str, ...]
     family: Family | None = None
+    in_hexadecimal: frozenset[str] = frozenset()
+    mapped: frozenset[int] = frozenset()
+
+    def cells(self, place: int, stored: pa.Array | None, texts: pa.Array | None, count: int) -> Cells:
+        """Return the values of a column, of stored values of its origin."""
+        origin, path, is_mapped = self.stored[place], self.paths[place], place in self.mapped
+        from_map = origin is not None and key_in_map(origin) is not None
+        if from_map and is_mapped and not path.steps:
+            assert stored is not None, "the origin is stored"
+            return Cells.of(stored)
+        if from_map and stored is not None:
+            stored = from_texts(stored, "binary" if origin in self.in_hexadecimal else "string")
+        found = followed(path, stored, texts, count, self.types[place], self.family)
+        return as_texts(found) if is_mapped else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +289,10 @@ class HeldRows:
         """Return rows that stand with the columns that their table gets now."""
         found, texts, invalid = dict[str, pa.Array](), [], rows.column("_invalid")
         for place in places:
-            name, origin, path = self._shape.names[place], columns.stored[place], columns.paths[place]
+            name, origin = self._shape.names[place], columns.stored[place]
             stored = None if origin is None else rows.column(origin)
             told = None if origin is None or invalid.null_count == len(invalid) else text_of(invalid, [origin])
-            cells = followed(path, stored, told, rows.num_rows, columns.types[place], columns.family)
+            cells = columns.cells(place, stored, told, rows.num_rows)
             found[name] = cells.values
             texts.append((name, cells.texts))
         found |= {name: rows.column(name) for name in names if name not in self._shape.names}
@@ -283,6 +302,18 @@ class HeldRows:
         return cast_to_schema(pa.RecordBatch.from_pydict({name: found[name] for name in names}), wanted, self.held.path)
 
     def _batches_as_they_stand(
+        self, names: Sequence[str], groups: Sequence[int] | None, *, at_once: int
+    ) -> Iterator[pa.RecordBatch]:
+        own = [name for name in names if key_in_map(name) is None]
+        if len(own) == len(names):
+            yield from self._own_columns(own, groups, at_once=at_once)
+            return
+        for rows in self._own_columns(list(dict.fromkeys([*own, NEW_COLUMNS])), groups, at_once=at_once):
+            mapped = rows.column(NEW_COLUMNS)
+            found = {name: rows.column(name) if name in own else out_of_map(mapped, name) for name in names}
+            yield pa.RecordBatch.from_pydict(found)
+
+    def _own_columns(
         self, names: Sequence[str], groups: Sequence[int] | None, *, at_once: int
     ) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([self._stored_schema.field(name) for name in names])

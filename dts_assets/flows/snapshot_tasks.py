@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows, TouchedRows
@@ -17,6 +18,7 @@ from dts_assets.flows.stored_changes import ChangesSource, stored_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
+from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
@@ -31,6 +33,7 @@ from dts_assets.stages.key_operations import (
     shared_out,
 )
 from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_hashes
+from dts_assets.stages.mapped_columns import with_map, with_mapped
 from dts_assets.stages.row_folds import MadeRows, last_operations, living_rows
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
@@ -82,10 +85,17 @@ class MergedTable:
     def shape(self) -> RowShape:
         """The shape of the snapshot's rows."""
         names = tuple(flat_name(column.name) for column in self.columns)
+        schema = with_mapped(self.target.arrow_schema, names)
         return RowShape.of(
-            self.columns, names, self.target.arrow_schema, unfit=self.unfit, versions=self.versions, added=self.added,
-            shards=self.shards, followed=self.followed,
+            self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
+            followed=self.followed,
         )  # fmt: skip
+
+    def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows as files have them: with new columns of a frozen snapshot in its map."""
+        is_frozen = NEW_COLUMNS in self.added
+        is_worked_on = self.followed is not None or any(key_in_map(name) is not None for name in rows.schema.names)
+        return with_map(rows, self.target.arrow_schema.field(NEW_COLUMNS).type) if is_frozen and is_worked_on else rows
 
     @property
     def again(self) -> Hashes | None:
@@ -286,7 +296,7 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
             parts.append(Operations.of_bytes(piece))
         made = merged.rows_of(parts)
         with TableWriter(merged.target, attempt) as writer:
-            writer.write(made.rows)
+            writer.write(merged.stored(made.rows))
             return RefreshResult(merged.table, (), writer.close(), not_removed=made.not_removed)
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
@@ -319,7 +329,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
                 left.take_out(snapshot, rows.gone)
         if parts:
             made = merged.rows_of(parts)
-            writer.write(made.rows)
+            writer.write(merged.stored(made.rows))
             left.not_removed = made.not_removed
         return left.result()
 
@@ -378,7 +388,7 @@ class _Left:
         if held.rewrite or way is Removal.REWRITE:
             self.removed.append(held.path)
             for batch in snapshot.chosen(snapshot.live & ~gone):
-                self.writer.write(batch)
+                self.writer.write(self.merged.stored(batch))
             return
         # A delete file that concerns other files, too, cannot go.
         anew = way is Removal.MERGED_DELETES and not held.shared_deletes

@@ -16,6 +16,7 @@ from dts_assets.flows.known_tables import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
+from dts_assets.flows.schema_stops import stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
@@ -28,10 +29,12 @@ from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import not_behind
+from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
     TableWindow,
+    has_other_policy,
     needs_schemas,
     plan_snapshot,
     replaced_windows,
@@ -61,10 +64,10 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
         layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
     )
     following = do_apart(layer.name, planned.results, _follower(work, layer, planned.results, opened.results, counts))
-    jobs, faults = (
-        list(following.results.values()),
-        {**unconverted, **opened.faults, **planned.faults, **following.faults},
-    )
+    # Tables that stop at schema changes have faults of their own, also if all do.
+    jobs = [one for one in following.results.values() if isinstance(one, SnapshotJob)]
+    stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
+    faults = {**unconverted, **opened.faults, **planned.faults, **following.faults, **stopped}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
     busy = [job for job in jobs if not job.plan.nothing]
     merged = MergedRows()
@@ -93,13 +96,14 @@ class _Opened:
 
     The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
     it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
-    its rows.
+    its rows. ``stood_at`` is the frontier of the rows that stand even then.
     """
 
     current: int | None
     changelog: int | None
     stored: StoredSnapshot
     anew: bool
+    stood_at: Frontier
 
 
 def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
@@ -110,7 +114,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     anew = current is not None and (
         work.anew or STATE_PROPERTY not in current.properties or before.added != layer.added(pipeline.settings, table)
     )
-    before = EMPTY_STATE if anew else before
+    stood_at, before = before.frontier, EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
     changelog = pipeline.lake.state(path)
     replaced: frozenset[datetime] = frozenset()
@@ -130,6 +134,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
             and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
         ),
         anew,
+        stood_at,
     )
 
 
@@ -203,8 +208,8 @@ def _follower(
     planned: Mapping[TableId, SnapshotJob],
     opened: Mapping[TableId, _Opened],
     counts: _Counts,
-) -> Callable[[TableId], SnapshotJob]:
-    """Return the function that gives planned jobs the columns of their tables."""
+) -> Callable[[TableId], SnapshotJob | Fault]:
+    """Return the function that gives planned jobs their columns, or the fault of a table that stops."""
     pipeline = work.pipeline
     may_follow = {
         table: job
@@ -223,15 +228,20 @@ def _follower(
             shapes.get(table, set()),
             made_again=_makes_again(work, table, job.before.frontier),
         )
+        or has_other_policy(job.before, pipeline.settings.schema_policy(table))
     }
     tables = FollowedTables(pipeline, asked)
 
-    def follow(table: TableId) -> SnapshotJob:
+    def follow(table: TableId) -> SnapshotJob | Fault:
         job, columns = planned[table], work.tables[table]
         job = _with_columns(pipeline, job, columns) if table not in asked else job
         if table in asked:
             now = tables.at(table, job.plan.state.frontier)
-            before = tables.at(table, job.before.frontier)
+            stood_at, before = opened[table].stood_at, tables.at(table, job.before.frontier)
+            stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
+            stop = None if now is None else stop_of(pipeline, table, stood_at, stood, now)
+            if stop is not None:
+                return stop
             if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
                 job = _with_columns(pipeline, job, columns)
             else:

@@ -14,7 +14,9 @@ class PresentColumn:
     """A column of a snapshot: its name at the source, its name and lake type in the snapshot.
 
     ``source_type`` and ``default`` are its type and the text of its default at the source, as far as inserts leave it out. An
-    example is ``("_op", "_source__op", "string", False)``.
+    example is ``("_op", "_source__op", "string", False)``. A policy may give a column another ``place`` than the source: ``gone``
+    where it was dropped, ``map`` where its values stand in the map of new columns, or ``frozen`` where it has a name that the
+    source had. Its name in rows is ``column`` then.
     """
 
     source: str
@@ -23,6 +25,8 @@ class PresentColumn:
     is_key: bool
     source_type: str = ""
     default: str | None = None
+    place: str = ""
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,14 @@ class PresentColumns:
 
     ``digest`` stands for all schemas that the table had so far, as they were known when the snapshot was made. ``changelog``
     stands for the columns that its changelog had then. ``doubt`` says why columns or rows are not proven, empty where they are.
+    ``policy`` is that of the snapshot, if it has other columns by it than those of the source.
     """
 
     digest: str
     changelog: str
     columns: tuple[PresentColumn, ...]
     doubt: str = ""
+    policy: str = ""
 
     def fits(self, columns: Iterable[Column]) -> bool:
         """Tell whether the changelog has the columns that it had when the snapshot was made."""
@@ -44,13 +50,25 @@ class PresentColumns:
 
     def stored(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         """Return the columns as changes hold them, of which ``columns`` are all that the changelog has."""
-        by_name = {name: column for column in columns for name in column.source_names}
         return tuple(
-            Column(found.name, one.type, one.is_key, found.spellings)
-            if (found := by_name.get(one.source)) is not None
+            Column(one.column, "string" if one.place == "map" else one.type, one.is_key)
+            if one.place
             else Column(one.source, one.type, one.is_key)
-            for one in self.columns
+            if found is None
+            else Column(found.name, one.type, one.is_key, found.spellings)
+            for one, found in self._found(columns)
         )
+
+    def fields(self, columns: tuple[Column, ...]) -> tuple[tuple[str, ...], ...]:
+        """Return the names that changes may have for each column; none for one that was dropped."""
+        return tuple(
+            () if one.place == "gone" else (one.source,) if found is None else found.lake_names
+            for one, found in self._found(columns)
+        )
+
+    def _found(self, columns: tuple[Column, ...]) -> list[tuple[PresentColumn, Column | None]]:
+        by_name = {name: column for column in columns for name in column.source_names}
+        return [(one, by_name.get(one.source)) for one in self.columns]
 
 
 def columns_digest(columns: Iterable[Column]) -> str:

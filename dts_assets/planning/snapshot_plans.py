@@ -19,6 +19,7 @@ from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
+from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 
 
@@ -289,6 +290,11 @@ def needs_schemas(
     # A later window may have told another type already, which is not that of the frontier.
     has_other_types = before.present is None and any(column.own_types for column in columns)
     return has_other_types or not {*shapes} <= {before.shape or next(iter(shapes), "")}
+
+
+def has_other_policy(before: SnapshotState, policy: SchemaPolicy) -> bool:
+    """Return whether a snapshot has the columns of another policy on schema changes."""
+    return before.present is not None and before.present.policy != (policy.value if policy.shapes_columns else "")
 
 
 def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:

@@ -24,6 +24,7 @@ from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
 from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
+from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
@@ -40,6 +41,7 @@ from dts_assets.settings.routes import (
 )
 from dts_assets.settings.row_filters import FilterText, filter_of
 from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
+from dts_assets.settings.schema_changes import columns_for, policy_for, policy_requests
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -49,6 +51,7 @@ from dts_assets.settings.values import (
     Instant,
     LakeType,
     PartitionField,
+    SchemaChanges,
     SortColumn,
     TypeMappings,
     divides_a_day,
@@ -205,6 +208,11 @@ class Subscription(Part):
         description="hard: a deleted row leaves snapshots; soft: it stays, with _deleted_at; or one of them by globs.",
         json_schema_extra={"default": "hard"},
     )
+    schema_changes: SchemaChanges = Field(
+        default_factory=dict,
+        description="What a snapshot does when its table's columns change: follow, keep, freeze or stop; or one by globs.",
+        json_schema_extra={"default": "follow"},
+    )
     audit_columns: tuple[AuditColumn, ...] = Field(
         (), description="Facts about a row's last change that snapshots show in columns of their own: op is _op."
     )
@@ -305,7 +313,8 @@ class Subscription(Part):
     def _routes_fit(self) -> Self:
         routes = self.routes
         if routes:
-            named = {name: getattr(self, name) for name in ("history", "deletes", "layout", "type_mapping", "rows")}
+            by_globs = ("history", "deletes", "schema_changes", "layout", "type_mapping", "rows")
+            named = {name: getattr(self, name) for name in by_globs}
             named["columns"] = [*map(tables_of_rule, self.columns)]
             named["types"] = [name.rpartition(".")[0] for name in self.types]
             check_routes(routes, self.tables.exact, named, self.sql.tables)
@@ -367,14 +376,18 @@ class Subscription(Part):
         """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""
         how = next((how for glob, how in self.deletes.items() if self.routes.means(table, glob)), "hard")
         audit = (AUDIT[name][0] for name in AUDIT if name in self.audit_columns)
-        return (*([DELETED_AT] if how == "soft" else []), *audit)
+        return (*([DELETED_AT] if how == "soft" else []), *audit, *columns_for(self.schema_policy(table)))
+
+    def schema_policy(self, table: TableId) -> SchemaPolicy:
+        """Return what a table's snapshot does when its columns change."""
+        return policy_for(self.schema_changes, self.routes, table)
 
     @property
     def snapshot_requests(self) -> tuple[str, ...]:
         """The requests for columns and layouts of snapshots as texts: ``("soft shopdb.orders", "op")``."""
-        deletes = [f"{how} {glob}" for glob, how in self.deletes.items()]
+        deletes = [f"{how} {glob}" for glob, how in self.deletes.items() if "soft" in self.deletes.values()]
         layouts = [f"{glob} {'/'.join(one.partition)} {'/'.join(one.sort)}" for glob, one in self.layout.items()]
-        return (*(deletes if "soft" in self.deletes.values() else []), *sorted(self.audit_columns), *layouts)
+        return (*deletes, *policy_requests(self.schema_changes), *sorted(self.audit_columns), *layouts)
 
     def layout_of(self, table: TableId) -> Layout:
         """Return the layout of a table's snapshot."""

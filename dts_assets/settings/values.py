@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dts_assets.model.columns import SIMPLE_TYPES, is_lake_type
 from dts_assets.model.layouts import TRANSFORMS, column_name, partition_transform
+from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.type_mappings import TypeMapping
 from dts_assets.settings.document import WrittenFlag, WrittenFraction, WrittenWhole
 
@@ -310,6 +311,26 @@ def _of_every_table(value: object) -> object:
     return {"*": value}
 
 
+_CHANGES = {"enum": [str(one) for one in SchemaPolicy]}
+
+
+def _policy_of_every_table(value: object) -> object:
+    """Return one policy as that of every table: ``keep`` as ``{"*": "keep"}``.
+
+    Raises:
+        mistake: the text is no policy.
+    """
+    if not isinstance(value, str):
+        return value
+    if value not in _CHANGES["enum"]:
+        raise mistake(
+            f"{VALUE} says nothing of schema changes", f"write {_POLICIES}, or a mapping of tables to one of them"
+        )
+    return {"*": value}
+
+
+_POLICIES = "follow, keep, freeze or stop"
+
 _MAPPINGS: dict[str, object] = {"type": "array", "items": {"enum": [str(one) for one in TypeMapping]}}
 
 
@@ -335,6 +356,11 @@ Deletes = Annotated[
     dict[Glob, Literal["hard", "soft"]],
     BeforeValidator(_of_every_table),
     WithJsonSchema({"anyOf": [_HOW, {"type": "object", "additionalProperties": _HOW}]}),
+]
+SchemaChanges = Annotated[
+    dict[Glob, SchemaPolicy],
+    BeforeValidator(_policy_of_every_table),
+    WithJsonSchema({"anyOf": [_CHANGES, {"type": "object", "additionalProperties": _CHANGES}]}),
 ]
 PartitionField = Annotated[
     str, BeforeValidator(partition_field_of), WithJsonSchema({"type": "string", "examples": list(TRANSFORMS)})

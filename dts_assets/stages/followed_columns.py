@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Mask, Numbers, as_mask
+from dts_assets.stages.mapped_texts import as_texts
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.stages.value_paths import ValuePath, followed
@@ -39,12 +40,13 @@ class PastSchema:
 class FollowedColumns:
     """The columns of a table by all schemas of its changes, in the order of their positions.
 
-    ``types`` are the lake types of the columns.
+    ``types`` are the lake types of the columns. The values of those whose places are ``mapped`` are the texts of such values.
     """
 
     schemas: tuple[PastSchema, ...]
     types: tuple[str, ...]
     family: Family | None = None
+    mapped: frozenset[int] = frozenset()
 
     @property
     def may_be_unfit(self) -> bool:
@@ -124,6 +126,7 @@ class FollowedImages:
             if default is not None and inserts is not None and inserts.any():
                 filled = followed(default, None, None, len(has), self._columns.types[place], self._columns.family)
                 cells = cells.with_others(filled, inserts)
+            cells = as_texts(cells) if place in self._columns.mapped else cells
             without = ~has & np.asarray(cells.values.is_valid())
             values.append(with_nulls(cells.values, without) if without.any() else cells.values)
             texts.append(with_nulls(cells.texts, ~has) if path.has_steps and not has.all() else cells.texts)

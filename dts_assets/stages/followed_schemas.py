@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dts_assets.model.columns import Column, same_name, widened
 from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
+from dts_assets.model.schema_policies import SchemaPolicy, in_map
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
+from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import RowOrigin, RowOrigins, just_before
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
@@ -53,6 +55,8 @@ class FollowedTable:
     each state for every column of any schema, by its name without case. Values of columns in ``shown_otherwise`` go through no
     statement, because a rule or a setting has made them others. ``origins`` are the changelogs with the changes of its rows, and
     ``moved_rows`` is a digest of the changes under other names.
+    By a ``policy`` a snapshot may have columns that the source dropped, whose name there is empty, and ``mapped`` ones, whose
+    values are texts in a map: it has their own lake types by their places.
     """
 
     states: tuple[SchemaState, ...]
@@ -61,6 +65,8 @@ class FollowedTable:
     fields: tuple[Fields, ...]
     origins: tuple[RowOrigin, ...]
     shown_otherwise: frozenset[str] = frozenset()
+    policy: SchemaPolicy = SchemaPolicy.FOLLOW
+    mapped: Mapping[int, str] = field(default_factory=dict)
     moved_rows: str = ""
 
     @property
@@ -89,9 +95,11 @@ class FollowedTable:
 
     @property
     def digest(self) -> str:
-        """A digest that is equal exactly if the states and the origins are."""
+        """A digest that is equal exactly if the states, the origins and the policy are."""
         states = [repr((one.position, one.schema, one.changes)) for one in self.states]
-        return hashlib.sha256("\n".join([*states, repr(self.origins), self.moved_rows]).encode()).hexdigest()[:16]
+        policy = [self.policy.value] if self.policy.shapes_columns else []
+        text = "\n".join([*states, repr(self.origins), self.moved_rows, *policy])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def key_parts(self, told: Iterable[KeySpan], *, since: int) -> tuple[KeyPart, ...]:
         """Return the parts of the log, from a state on, each with one key that finds rows.
@@ -143,10 +151,7 @@ class FollowedTable:
 
         It is 0 where no statement says so.
         """
-        made = (
-            number for number, one in enumerate(self.states) if any(isinstance(c, TableCreated) for c in one.changes)
-        )
-        return max(made, default=0)
+        return last_created(self.states)
 
     def step_columns(self, parts: Sequence[KeyPart]) -> tuple[Column, ...]:
         """Return the key columns of some parts, under names of their own.
@@ -175,13 +180,23 @@ class FollowedTable:
             PresentColumn(
                 source,
                 flat_name(one.name),
-                one.type,
+                self.mapped.get(place, one.type),
                 one.is_key,
                 *_default_of(None if source in self.shown_otherwise else schema.column(source)),
+                *self._place_of(place),
             )
-            for source, one in zip(self.names, keyed, strict=True)
+            for place, (source, one) in enumerate(zip(self.names, keyed, strict=True))
         )
-        return PresentColumns(self.digest, changelog, tuple(columns), self.doubt)
+        policy = self.policy.value if self.policy.shapes_columns else ""
+        return PresentColumns(self.digest, changelog, tuple(columns), self.doubt, policy)
+
+    def _place_of(self, place: int) -> tuple[str, str]:
+        source, name = self.names[place], self.columns[place].name
+        if not source:
+            return "gone", name
+        if place in self.mapped:
+            return "map", name
+        return ("frozen", name) if self.policy is SchemaPolicy.FREEZE and source != name else ("", "")
 
     def followed(self, parts: Sequence[KeyPart] = (), family: Family | None = None) -> FollowedColumns:
         """Return the ways of the values of all changes, by the schemas that they stand behind.
@@ -196,8 +211,13 @@ class FollowedTable:
             defaults = tuple(self._default(number, path) for path in mine)
             since = self.states[number].position if number else None
             schemas.append(PastSchema(since, mine, fields, defaults))
-        types = tuple(column.type for column in (*self.columns, *self.step_columns(parts)))
-        return FollowedColumns(tuple(schemas), types, family)
+        types = tuple(column.type for column in self.step_columns(parts))
+        return FollowedColumns(tuple(schemas), (*self.types, *types), family, frozenset(self.mapped))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The lake types of the columns, those of mapped columns before their values become texts."""
+        return tuple(self.mapped.get(place, one.type) for place, one in enumerate(self.columns))
 
     def from_state(self, number: int, parts: Sequence[KeyPart] = ()) -> tuple[ValuePath, ...]:
         """Return the ways of the values of rows in a snapshot that was made behind a state.
@@ -210,8 +230,8 @@ class FollowedTable:
         """Return the ways of all columns from each state on; none leads back to a part."""
         last = len(self.states) - 1
         ways = [
-            tuple(one[name].without_steps() if name in self.shown_otherwise else one[name] for name in self.names)
-            for one in value_paths(self.states, start, last, self.names)
+            tuple(self._way(one, name) for name in self.names)
+            for one in value_paths(self.states, start, last, filter(None, self.names))
         ]
         for part in parts:
             found = value_paths(self.states, start, part.last, part.keys) if start <= part.last else []
@@ -219,6 +239,11 @@ class FollowedTable:
             mine += [(ValuePath(None),) * len(part.keys)] * (len(ways) - len(mine))
             ways = [(*one, *more) for one, more in zip(ways, mine, strict=True)]
         return ways
+
+    def _way(self, ways: Mapping[str, ValuePath], name: str) -> ValuePath:
+        if not name:
+            return ValuePath(None)
+        return ways[name].without_steps() if name in self.shown_otherwise else ways[name]
 
     def _default(self, number: int, path: ValuePath) -> ValuePath | None:
         schema = self.states[number].schema
@@ -251,16 +276,21 @@ def _default_of(column: SchemaColumn | None) -> tuple[str, str | None]:
 
 
 def unchanged_columns(
-    columns: Sequence[Column], present: PresentColumns, family: Family | None = None
+    stored: Sequence[Column], present: PresentColumns, family: Family | None = None
 ) -> FollowedColumns:
-    """Return the columns of changes that all stand behind the last schema, of which ``present`` are the columns."""
-    paths = tuple(ValuePath(column.name) for column in columns)
-    fields = tuple(column.lake_names for column in columns)
+    """Return the columns of changes that all stand behind the last schema, of which ``present`` are the columns.
+
+    ``stored`` are all columns that their changelog has.
+    """
+    fields = present.fields(tuple(stored))
+    paths = tuple(ValuePath(one.source if one.place != "gone" else None) for one in present.columns)
     defaults = tuple(
         default_path(SchemaColumn(one.source, one.source_type, default=one.default), path)
         for one, path in zip(present.columns, paths, strict=True)
     )
-    return FollowedColumns((PastSchema(None, paths, fields, defaults),), tuple(one.type for one in columns), family)
+    mapped = frozenset(place for place, one in enumerate(present.columns) if one.place == "map")
+    types = tuple(one.type for one in present.columns)
+    return FollowedColumns((PastSchema(None, paths, fields, defaults),), types, family, mapped)
 
 
 def followed_table(
@@ -271,6 +301,7 @@ def followed_table(
     *,
     left_out: Callable[[str], bool] = lambda _: False,
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
+    policy: SchemaPolicy = SchemaPolicy.FOLLOW,
 ) -> FollowedTable | None:
     """Return a table with the columns of its last schema; None where no schema is known.
 
@@ -281,6 +312,7 @@ def followed_table(
         lake_type: The function that gives the lake type of a column of a schema.
         left_out: The function that tells whether a rule leaves a column out, by its name at the source.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
+        policy: What the snapshot does with columns that come and go.
     """
     there = [one for one in rows.states if one.state.schema is not None]
     known = tuple(_with_kept(one.state for one in there))
@@ -289,11 +321,19 @@ def followed_table(
     fields = {one: _fields(columns.get(one, ())) for one in {table, *(one.table for one in there)}}
     named = {folded(name): column for column in columns.get(table, ()) for name in column.source_names}
     schema, taken = known[-1].schema, set[str]()
-    shown = [one for one in schema.columns if not left_out(one.name)]
-    made = [_column(one, schema, lake_type(one), named.get(folded(one.name)), taken) for one in shown]
-    others = frozenset(one.name for one in shown if shown_otherwise(one))
-    names = tuple(one.name for one in shown)
-    return FollowedTable(known, tuple(made), names, tuple(fields[one.table] for one in there), rows.origins, others)
+    shown = [one for one in placed_columns(known, policy) if not left_out(one.column.name)]
+    made = [_placed(one, schema, lake_type(one.column), named.get(folded(one.column.name)), taken) for one in shown]
+    others = frozenset(one.column.name for one in shown if not one.is_gone and shown_otherwise(one.column))
+    return FollowedTable(
+        known,
+        tuple(made),
+        tuple("" if one.is_gone else one.column.name for one in shown),
+        tuple(fields[one.table] for one in there),
+        rows.origins,
+        others,
+        policy,
+        {place: lake_type(one.column) for place, one in enumerate(shown) if one.is_new},
+    )
 
 
 def _fields(columns: Iterable[Column]) -> Fields:
@@ -302,6 +342,15 @@ def _fields(columns: Iterable[Column]) -> Fields:
         for name in column.source_names:
             found[folded(name)] = tuple(dict.fromkeys((*column.lake_names, *found.get(folded(name), ()))))
     return found
+
+
+def _placed(one: PlacedColumn, schema: TableSchema, kind: str, there: Column | None, taken: set[str]) -> Column:
+    is_key = not one.is_gone and folded(one.column.name) in map(folded, schema.key)
+    if one.is_new:
+        return Column(in_map(one.column.name), "string", is_key)
+    is_other = one.is_gone or folded(one.name) != folded(one.column.name)
+    named = replace(one.column, name=one.name)
+    return replace(_column(named, schema, kind, None if is_other else there, taken), is_key=is_key)
 
 
 def _column(one: SchemaColumn, schema: TableSchema, kind: str, there: Column | None, taken: set[str]) -> Column:

@@ -37,6 +37,7 @@ from dts_assets.model.ledger_rows import (
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.schema_policies import NEW_COLUMNS
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 
@@ -215,7 +216,9 @@ ICEBERG_NAMES = (
 )  # fmt: skip
 """The names of Iceberg's metadata columns: Spark refuses to write to a table that has such a column."""
 
-RESERVED = frozenset({DELETED_AT, *AUDITED, *ICEBERG_NAMES} | {name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)})
+RESERVED = frozenset(
+    {DELETED_AT, NEW_COLUMNS, *AUDITED, *ICEBERG_NAMES} | {name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)}
+)
 """The names that a column cannot keep in the flat tables, in whatever case: it is called ``_source_<name>``."""
 
 _RENAMED = "_source_"
@@ -278,7 +281,8 @@ def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
 def added_columns(names: Iterable[str]) -> tuple[NamedType, ...]:
     """Return the columns that a snapshot has on request, by their names: ``("_deleted_at", "_op")``."""
     stored = dict(changelog_columns(()))
-    return tuple((name, "timestamp" if name == DELETED_AT else stored[AUDITED[name]]) for name in names)
+    own = {DELETED_AT: "timestamp", NEW_COLUMNS: "map<string,string>"}
+    return tuple((name, own.get(name) or stored[AUDITED[name]]) for name in names)
 
 
 def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

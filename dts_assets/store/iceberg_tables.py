@@ -99,8 +99,12 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
     return refuse_set_back(made)
 
 
-def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str) -> None:
-    """Keep a fact in the properties of a table, where it lasts as long as the lake. The first writer wins.
+def remember(
+    catalog: Catalog, identifier: Identifier, layout: TableLayout, *, name: str, value: str, again: bool = False
+) -> None:
+    """Keep a fact in the properties of a table, where it lasts as long as the table.
+
+    The first writer wins, or the last one where it may be told ``again``.
 
     Raises:
         LakeChangeError: Other writers kept the table busy all the time.
@@ -108,7 +112,7 @@ def remember(catalog: Catalog, identifier: Identifier, layout: TableLayout, *, n
 
     def attempt() -> None:
         table = ensure_table(catalog, identifier, layout)
-        if name not in table.properties:
+        if name not in table.properties or (again and table.properties[name] != value):
             with table.transaction() as transaction:
                 transaction.set_properties({name: value})
 

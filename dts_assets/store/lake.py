@@ -171,14 +171,16 @@ class Lake:
             return False
         return True
 
-    def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str) -> None:
-        """Keep a fact in the properties of a table, which is created if it is not there. The first writer wins.
+    def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str, again: bool = False) -> None:
+        """Keep a fact in the properties of a table, which is created if it is not there.
+
+        The first writer wins, or the last one where it may be told ``again``.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         self.require_format(path[0])
-        remember(self.catalog, self.identifier(path), layout, name=name, value=value)
+        remember(self.catalog, self.identifier(path), layout, name=name, value=value, again=again)
 
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
         """Widen a table to hold ``columns``, and return its Arrow schema; see :func:`dts_assets.store.iceberg_tables.evolve`."""

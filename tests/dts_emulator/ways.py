@@ -20,7 +20,7 @@ EVERYWHERE: dict[str, Any] = {"tables": {"include": ["d.*", "e.*"]}}
 
 
 def window_by_window(harness: Harness, life: Life, seed: int) -> None:
-    for number in _windows(life):
+    for number in windows_of(life):
         harness.all(number)
     harness.settle()
 
@@ -31,7 +31,7 @@ def at_once(harness: Harness, life: Life, seed: int) -> None:
 
 def in_any_order(harness: Harness, life: Life, seed: int) -> None:
     """One window is made again behind the others."""
-    random, numbers = Random(seed), list(_windows(life))
+    random, numbers = Random(seed), list(windows_of(life))
     random.shuffle(numbers)
     for number in (*numbers, random.choice(numbers)):
         harness.all(number)
@@ -44,7 +44,7 @@ def as_it_grows(life: Life, folder: Path, seed: int, *, pieces: int) -> Harness:
     (file,) = (folder / "capture").glob("*.parquet")
     messages = pq.read_table(file)
     file.unlink()
-    live = {"every": HOUR, "start": FIRST, "end": FIRST + (_windows(life).stop + 1) * HOUR, "live": True}
+    live = {"every": HOUR, "start": FIRST, "end": FIRST + (windows_of(life).stop + 1) * HOUR, "live": True}
     harness = bench_in_process(folder, "live").open(
         folder / "capture", partitions=1, complete=False, window=live, source_time_zone="+00:00", **EVERYWHERE
     )
@@ -57,7 +57,8 @@ def as_it_grows(life: Life, folder: Path, seed: int, *, pieces: int) -> Harness:
     return harness
 
 
-def _windows(life: Life) -> range:
+def windows_of(life: Life) -> range:
+    """The numbers of the windows in which something happens in a life."""
     return range((life.moments[-1].at - FIRST) // HOUR + 1)
 
 

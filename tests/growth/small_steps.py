@@ -32,6 +32,7 @@ from tests.growth.followed_steps import FOLLOWED_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
+from tests.growth.policy_steps import POLICY_STEPS
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
@@ -185,6 +186,7 @@ def _changes_of_one_table(entries: pa.RecordBatch) -> object:
 STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
     **FOLLOWED_STEPS,
+    **POLICY_STEPS,
     **RULE_STEPS,
     **SCHEMA_STEPS,
     **SHARD_STEPS,

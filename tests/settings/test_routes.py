@@ -154,6 +154,7 @@ def test_settings_mean_a_table_by_either_name() -> None:
     found = subscription(
         'rename: {"shopdb.*": "sales.*"}', MERGE, 'history: ["shopdb.a", "sales.b", "shop_*.orders_*"]',
         "deletes: {shop_*.*: soft}", 'columns: {"shopdb.a.x": drop, "*._source_table": drop}', "types: {shopdb.a.n: string}",
+        "schema_changes: {shopdb.a: freeze, '*': keep}",
     )  # fmt: skip
     routes, a, b, c = found.routes, *(TableId("sales", "", name) for name in "abc")
     means = {table: [routes.means(table, glob) for glob in found.history] for table in (a, b, c, ORDERS)}
@@ -161,11 +162,13 @@ def test_settings_mean_a_table_by_either_name() -> None:
         a: [True, False, False], b: [False, True, False], c: [False, False, False], ORDERS: [False, False, True],
     }  # fmt: skip
     assert "_deleted_at" in found.snapshot_columns(ORDERS)
-    assert found.snapshot_columns(a) == ()
+    assert found.snapshot_columns(a) == ("_new_columns",)
     assert found.rule_finder(a)("x") is not None
     assert found.rule_finder(ORDERS)("_source_table") is None
     assert found.rule_finder(a)("_source_table") is not None
     assert found.types_of(a) == {"n": "string"}
+    assert found.schema_policy(a) == "freeze"
+    assert found.schema_policy(ORDERS) == "follow"
 
 
 def test_shards_get_the_columns_that_tell_them() -> None:

@@ -25,8 +25,8 @@ class TestTheSchemaForEditors:
         assert set(shop) == {
             "format", "schema", "framing", "avro",
             "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
-            "tables", "rename", "merge", "history", "history_retention", "deletes", "audit_columns", "layout", "sql", "types",
-            "type_mapping", "columns", "rows", "on_incomplete", "automation",
+            "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
+            "sql", "types", "type_mapping", "columns", "rows", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())
