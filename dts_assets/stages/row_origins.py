@@ -57,6 +57,38 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
     return _origins(histories, table, known, len(histories.get(table, ())), None)
 
 
+@dataclass(frozen=True, slots=True)
+class NameChange:
+    """A statement that gave a table's name away, or gave it to another table: no row stays under the name.
+
+    ``place`` is the number of the state that it made. ``rows`` are the schemas and the origins of the rows that came by it, as
+    they stood before it; None where none came.
+    """
+
+    place: int
+    rows: RowOrigins | None = None
+
+
+def name_changes(histories: Histories, table: TableId, known: Collection[TableId]) -> tuple[NameChange, ...]:
+    """Return the statements by which rows came under a name, or left it; the arguments are those of :func:`row_origins`.
+
+    A table that gets a name back within one statement never left it.
+    """
+    found = []
+    for place, state in enumerate(histories.get(table, ())):
+        arrival, leaves = _moves(state, table)
+        if leaves:
+            found.append(NameChange(place))
+        elif arrival is not None:
+            source = _before_arrival(histories, state, table, arrival)
+            if source is not None and source[0] in known and source[0] != table:
+                here = just_before(state.position)
+                earlier = _origins(histories, source[0], known, source[1], here)
+                moved = OriginState(table, replace(state, changes=_all_changes(histories, state, source[0])))
+                found.append(NameChange(place, RowOrigins((*earlier.states, moved), earlier.origins)))
+    return tuple(found)
+
+
 def just_before(position: SourcePosition) -> SourcePosition:
     """Return the last position before another one."""
     return replace(position, position=position.position - 1)

@@ -84,10 +84,11 @@ def value_paths(states: Sequence[SchemaState], start: int, end: int) -> Mapping[
     statement, has the values that stand under its name.
     """
     last = states[end].schema
-    return {} if last is None else {one.name: _path(states, start, end, one.name) for one in last.columns}
+    return {} if last is None else {one.name: value_path(states, start, end, one.name) for one in last.columns}
 
 
-def _path(states: Sequence[SchemaState], start: int, end: int, name: str) -> ValuePath:
+def value_path(states: Sequence[SchemaState], start: int, end: int, name: str) -> ValuePath:
+    """Return the way of one column; see :func:`value_paths`."""
     steps: list[ValueStep] = []
     for place in range(end, start, -1):
         state = states[place]
