@@ -5,7 +5,7 @@ A history whose statements are not those that it was made by is made anew from a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from dts_assets.flows.following import ChangesOrigin, origins_of
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.key_periods import KeyPeriod, KeySpan, spans_of
 from dts_assets.model.present_columns import columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, TableWindow
@@ -37,6 +38,7 @@ class FollowedHistory:
     absent: bool = False
     moves: bool = False
     unfit: bool = False
+    keys: tuple[KeyPeriod, ...] = ()
 
     def goes_on(self, before: SnapshotState, plan: SnapshotPlan) -> bool:
         """Tell whether a history in a state takes changes over, and is not made anew.
@@ -45,6 +47,11 @@ class FollowedHistory:
         """
         digest, made_by = (text.partition(":")[2] for text in (self.text, before.followed))
         return digest == made_by and not (self.eras and plan.recomputes)
+
+    def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
+        """Return the keys that find rows: those that changes told, and those that rows had when they came."""
+        told = tuple(told)
+        return spans_of((*told, *self.keys)) if told else ()
 
     def state(self, planned: SnapshotState, columns: Sequence[Column]) -> SnapshotState:
         """Return the state that a history of some columns is in behind its plan."""
@@ -67,17 +74,23 @@ def followed_history(
 ) -> FollowedHistory:
     """Return the statements that a history follows up to a frontier; ``counts`` has the windows of a table in the lake."""
     statements = tables.history(table, frontier)
-    eras, origins, windows = list(version_eras(statements)), dict[int, tuple[ChangesOrigin, ...]](), list[TableWindow]()
-    for number, one in enumerate(statements):
-        arrived = None if one.rows is None else tables.arrived(table, one.rows)
-        eras[number] = replace(eras[number], arrival=None if arrived is None else number, arrived=arrived)
-        if one.rows is not None and arrived is not None:
-            origins[number] = origins_of(pipeline, tables, table, one.rows.origins)
-            windows += [window for origin in origins[number] for window in counts(origin.table)]
+    eras, origins = list[VersionEra](), dict[int, tuple[ChangesOrigin, ...]]()
+    windows, keys = list[TableWindow](), list[KeyPeriod]()
+    for era in version_eras(statements):
+        rows = None if era.arrival is None else statements[era.arrival].rows
+        if era.arrival is None or rows is None:
+            eras.append(era)
+            continue
+        arrived, schema = tables.arrived(table, rows), rows.states[-1].state.schema
+        if arrived is not None and schema is not None:
+            eras.append(replace(era, arrived=arrived))
+            origins[era.arrival] = origins_of(pipeline, tables, table, rows.origins)
+            windows += [window for origin in origins[era.arrival] for window in counts(origin.table)]
+            keys.append(KeyPeriod(era.position, era.position, tuple(sorted(schema.key))))
     paths = [path for era in eras for fill in era.fills for _, path in fill.ways]
     return FollowedHistory(
         statements_text(statements, _told(pipeline, table, frontier, origins)),
-        tuple(one for one in eras if one.ends or one.fills),
+        tuple(eras),
         origins,
         frozenset(window.window_start for window in windows if window.truncations),
         absent=any(window.absent_rows for window in windows),
@@ -85,6 +98,7 @@ def followed_history(
         unfit=any(path.steps for path in paths)
         or any(window.invalid_values for window in windows)
         or any(era.arrived is not None and era.arrived.may_be_unfit for era in eras),
+        keys=tuple(keys),
     )
 
 

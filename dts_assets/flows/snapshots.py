@@ -282,7 +282,11 @@ def _history_follower(
                 job = _job(work, layer, table, replace(opened[table], anew=True), counts)
             state = found.state(job.plan.state, columns)
             plan = replace(job.plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
-            job = replace(job, plan=plan, history=found if plan.rebuilds else None)
+            job = replace(job, plan=plan)
+            if plan.rebuilds and found.eras:
+                spans = found.spans(counts.told_keys(table))
+                keyed = matched_by(columns, spans[-1].columns) if spans else job.columns
+                job = replace(job, columns=keyed, plan=replace(plan, spans=spans), history=found)
         job = _with_columns(pipeline, job, columns)
         path = pipeline.table_path(layer.name, table)
         there = pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, tuple(columns)))

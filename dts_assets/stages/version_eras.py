@@ -6,7 +6,7 @@ columns of open versions other values. The versions that are open then are the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,17 +56,19 @@ class VersionEra:
 
 
 def version_eras(statements: Sequence[HistoryStatement]) -> tuple[VersionEra, ...]:
-    """Return the eras that statements end; rows that come by one have its number."""
-    return tuple(
-        VersionEra(
-            one.position,
-            NO_TIME if (time := one.time or one.window_start) is None else microsecond(time),
-            one.ends,
-            None if one.rows is None else number,
-            fills=tuple(fill for fill in one.fills if fill.place is not None),
-        )
-        for number, one in enumerate(statements)
-    )
+    """Return the eras that statements end; rows that come by one have its number.
+
+    A statement that ends versions and begins others ends two eras: rows may be found by another key from the second one on.
+    """
+    found = []
+    for number, one in enumerate(statements):
+        time = one.time or one.window_start
+        era = VersionEra(one.position, NO_TIME if time is None else microsecond(time))
+        fills = tuple(fill for fill in one.fills if fill.place is not None)
+        found += [replace(era, ends=True)] if one.ends else []
+        found += [replace(era, arrival=number)] if one.rows is not None else []
+        found += [replace(era, fills=fills)] if fills else []
+    return tuple(found)
 
 
 def as_arrival(operations: Operations, number: int) -> Operations:
@@ -93,39 +95,34 @@ def versions_over_eras(
     told = own.chosen(
         (own.numbers("lineage") < 0) & ~own.takes
     )  # ended versions that stand, which give times to later ones
-    done: list[pa.RecordBatch] = []
-    open_rows: pa.RecordBatch | None = None
-    not_removed = ALL_REMOVED
-    came: Operations | None = None
+    ended, open_rows, not_removed = list[pa.RecordBatch](), list[pa.RecordBatch](), ALL_REMOVED
+    came: list[Operations] = []
     for number, era in enumerate([*eras, None]):
-        mine = own.chosen(era_of == number)
-        mine = mine if came is None else joined([mine, came])
+        mine = joined([own.chosen(era_of == number), *came])
         cuts = [one for one in truncations if _is_of(one.position, eras, number)]
         cuts += [Truncation(era.position, era.time)] if era is not None and era.ends else []
-        if open_rows is not None and not (mine.count or cuts):
-            open_rows = _filled(open_rows, shape, () if era is None else era.fills)
-            continue
-        least = int(mine.numbers("time").min()) if mine.count else None
-        stands = [] if open_rows is None else [open_rows]
-        stands += [] if shape.is_bag or least is None else [_ended_behind(one, least) for one in done]
-        parts = [mine, *(_standing(one, shape) for one in stands), *([told] if number else [])]
-        made = versions_of(joined(parts), shape, truncations=cuts, fold_absent=fold_absent)
-        not_removed += made.not_removed
-        is_open = made.rows.column("_valid_to").is_null()
-        done.append(made.rows.filter(pc.invert(is_open)))
-        open_rows = made.rows.filter(is_open)
+        if mine.count or cuts or not open_rows:
+            earlier = [told] if number else []
+            if mine.count and not shape.is_bag:
+                least = int(mine.numbers("time").min())
+                earlier += [_standing(_ended_behind(one, least), shape) for one in ended]
+            parts = [mine, *(_standing(one, shape) for one in open_rows), *earlier]
+            made = versions_of(joined(parts), shape, truncations=cuts, fold_absent=fold_absent)
+            is_open = made.rows.column("_valid_to").is_null()
+            ended.append(made.rows.filter(pc.invert(is_open)))
+            open_rows, not_removed = [made.rows.filter(is_open)], not_removed + made.not_removed
         if era is not None:
-            open_rows = _filled(open_rows, shape, era.fills)
-            came = (
-                _came(arrivals.get(era.arrival), era, shape, fold_absent=fold_absent)
-                if era.arrival is not None
-                else None
-            )
-    whole = pa.Table.from_batches([*done, *([] if open_rows is None else [open_rows])]).combine_chunks()
-    rows = next(iter(whole.to_batches()), done[0])
+            open_rows = [_filled(one, shape, era.fills) for one in open_rows]
+            came = _came(arrivals, era, shape, fold_absent=fold_absent)
+    rows = pa.Table.from_batches([*ended, *open_rows]).combine_chunks().to_batches()
+    return MadeRows(_left(rows[0] if rows else open_rows[0], expired_before), not_removed)
+
+
+def _left(rows: pa.RecordBatch, expired_before: int) -> pa.RecordBatch:
+    """Return versions without those that have expired."""
     until = rows.column("_valid_to")
     kept = as_mask(until.is_null()) | (microseconds(until) >= expired_before)
-    return MadeRows(rows if kept.all() else rows.filter(pa.array(kept)), not_removed)
+    return rows if kept.all() else rows.filter(pa.array(kept))
 
 
 def _apart(operations: Operations) -> tuple[Operations, dict[int, Operations]]:
@@ -166,10 +163,13 @@ def _standing(rows: pa.RecordBatch, shape: RowShape) -> Operations:
     return standing(rows, shape, told, hashed=True)
 
 
-def _came(operations: Operations | None, era: VersionEra, shape: RowShape, *, fold_absent: bool) -> Operations | None:
+def _came(
+    arrivals: Mapping[int, Operations], era: VersionEra, shape: RowShape, *, fold_absent: bool
+) -> list[Operations]:
     """Return the rows that came from another name, as operations at the position of the statement."""
-    if operations is None or not operations.count:
-        return None
+    operations = None if era.arrival is None else arrivals.get(era.arrival)
+    if operations is None:
+        return []
     made = versions_of(operations, shape, truncations=era.truncations, fold_absent=fold_absent).rows
     rows = made.filter(made.column("_valid_to").is_null())
     found = _standing(rows, shape)
@@ -182,7 +182,7 @@ def _came(operations: Operations | None, era: VersionEra, shape: RowShape, *, fo
     told["op"] = pa.array([RENAME] * count, touches.column("op").type)
     for name, values in told.items():
         touches = touches.set_column(touches.schema.get_field_index(name), name, values)
-    return replace(found, touches=touches)
+    return [replace(found, touches=touches)]
 
 
 def _filled(rows: pa.RecordBatch, shape: RowShape, fills: Sequence[ColumnFill]) -> pa.RecordBatch:
