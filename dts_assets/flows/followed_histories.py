@@ -1,4 +1,4 @@
-"""How a history follows statements: the eras that they end, and the changelogs of rows that came from other names.
+"""Histories that follow statements: the eras that these end, and the changelogs of rows from other names.
 
 A history whose statements are not those that it was made by is made anew from all changes. Else it goes on.
 """
@@ -27,8 +27,9 @@ class FollowedHistory:
     """The statements that a history follows up to a frontier.
 
     ``text`` stands for them, and is empty if there is none. ``eras`` are those that they end. The rows that came by one have
-    ``origins``, by the number of the arrival; ``truncating`` are the windows with truncations of these. ``absent`` says that their
-    changes lack columns, ``moves`` that some of these move rows, ``unfit`` that keys may have values that do not fit.
+    ``origins``, by the number of the arrival; ``truncating`` are the windows with truncations of these, and ``keys`` say by which
+    key such rows are found. ``absent`` says that their changes lack columns, ``moves`` that some of these move rows, and
+    ``unfit`` that keys may have values that do not fit.
     """
 
     text: str
@@ -49,7 +50,7 @@ class FollowedHistory:
         return digest == made_by and not (self.eras and plan.recomputes)
 
     def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
-        """Return the keys that find rows: those that changes told, and those that rows had when they came."""
+        """Return the keys that changes told, and those that rows had when they came."""
         told = tuple(told)
         return spans_of((*told, *self.keys)) if told else ()
 
@@ -72,7 +73,10 @@ def followed_history(
     frontier: Frontier,
     counts: Callable[[TableId], Sequence[TableWindow]],
 ) -> FollowedHistory:
-    """Return the statements that a history follows up to a frontier; ``counts`` has the windows of a table in the lake."""
+    """Return the statements that a history follows up to a frontier.
+
+    ``counts`` has the windows of a table in the lake.
+    """
     statements = tables.history(table, frontier)
     eras, origins = list[VersionEra](), dict[int, tuple[ChangesOrigin, ...]]()
     windows, keys = list[TableWindow](), list[KeyPeriod]()
@@ -105,7 +109,10 @@ def followed_history(
 def _told(
     pipeline: Pipeline, table: TableId, frontier: Frontier, origins: Mapping[int, tuple[ChangesOrigin, ...]]
 ) -> list[str]:
-    """Return texts for the changes under other names that count; they are others where a window was made with other rows."""
+    """Return texts for the changes under other names that count.
+
+    They are others where a window was made again with other rows.
+    """
     bounds = {(one.table, one.source.until) for some in origins.values() for one in some if one.table != table}
     if not bounds:
         return []

@@ -38,7 +38,7 @@ def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """How the lake has the columns of a table: their types, those that are left out, and those with other values."""
+    """The functions that say how the lake has a table's columns: types, what is left out, other values."""
 
     lake_type: Callable[[SchemaColumn], str]
     is_left_out: Callable[[str], bool]
@@ -68,7 +68,7 @@ class FollowedTables:
         )
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:
-        """Return how changes under former names are read in the columns of a history; None where no schema is known."""
+        """Return the way of changes under former names to a history; None where no schema is known."""
         found = self._followed(table, rows)
         return None if found is None else arrived_columns(found, self.tables[table])
 

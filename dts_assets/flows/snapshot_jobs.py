@@ -235,7 +235,7 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
 
 
 def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
-    """Return what tasks need to know of a history that statements change, of the part of the log that is a job's."""
+    """Return what tasks need to know of a history that statements change, in a job's step."""
     found = job.history
     if found is None or not found.eras:
         return {}
@@ -303,6 +303,7 @@ def _changelog(
         (job.table, version)
     ]
     if starts is None and job.history is not None:  # of rows that came from other names all changes count
+        least = None
         others = {(one.table, one.changelog) for some in job.history.origins.values() for one in some}
         logs += [(table, log) for table, log in sorted(others, key=repr) if table != job.table]
     rectangle: dict[str, set[Any]] = {} if starts is None else {"window_start": set(starts)}
@@ -390,16 +391,8 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
 
 def _arrived(looked: Iterable[Looked], arrival: int | None) -> tuple[Truncation, ...]:
     """Return the truncations of the tables from which rows came by a statement."""
-    return tuple(
-        sorted(
-            {
-                one
-                for found in looked
-                if found.arrival is not None and found.arrival == arrival
-                for one in found.truncations
-            }
-        )
-    )
+    told = (one for one in looked if arrival is not None and one.arrival == arrival)
+    return tuple(sorted({cut for one in told for cut in one.truncations}))
 
 
 def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition | None:

@@ -238,8 +238,8 @@ class LookTask:
     """A task that finds out what changes of a table touch, before its merge is planned.
 
     It looks for truncations, for the keys that changes touch, or for the keys between which rows move without all columns, as
-    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``. The changes may
-    be those of rows that came from other names: then ``arrival`` is their number.
+    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``. Changes of
+    rows that came from other names have the number ``arrival``.
     """
 
     merged: MergedTable
@@ -253,8 +253,8 @@ class LookTask:
 class Looked:
     """The answer of a :class:`LookTask`: what it sought, or its fault.
 
-    ``least`` is the least position of the changes with ``keys``; None of those that are no longer there. ``arrival`` is the number
-    of rows that came from other names, of which the answer tells.
+    ``least`` is the least position of the changes with ``keys``; None of those that are no longer there. ``arrival`` is the
+    number of rows that came from other names, of which the answer tells.
     """
 
     table: TableId

@@ -294,7 +294,7 @@ def needs_schemas(
 def needs_statements(
     before: SnapshotState, plan: SnapshotPlan, windows: Iterable[TableWindow], columns: Sequence[Column], *, moved: str
 ) -> bool:
-    """Return whether statements may change the history of a table that is in a state, so that they have to be read.
+    """Return whether statements may change a history, so that they have to be read.
 
     ``moved`` is the begin of what stands in the state if rows came from other names: their changelogs may have become others.
     Other arguments are those of :func:`needs_schemas`.

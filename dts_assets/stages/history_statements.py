@@ -1,4 +1,4 @@
-"""The statements that change a history by no event: other names of its table, and columns that came with values.
+"""Statements that change a history by no event: other names, and columns that came with values.
 
 A rename ends the open versions under a name and begins versions under another one. A column that is added, or gets another
 name, has a value in the open versions from then on, in place. Nothing else makes or changes versions.
@@ -93,7 +93,7 @@ def history_statements(
 
 
 class _Ways:
-    """The states from which the values of each column go one way, as they are found from state to state."""
+    """The states from which the values of each column go one way, found from state to state."""
 
     def __init__(self, states: Sequence[SchemaState]) -> None:
         self._states = states
@@ -110,22 +110,23 @@ class _Ways:
     def assigned(
         self, number: int
     ) -> Sequence[tuple[SchemaColumn, str | None, tuple[tuple[SourcePosition, ValuePath], ...]]]:
-        """Return the columns that a state's statement gave values: with the name of the origin, and the ways."""
+        """Return the columns that a state's statement gave values, with their origins and ways."""
         states, schema = self._states, self._states[number].schema
         if schema is None:
             return ()
         found = []
         for column in schema.columns if number > self._first else ():
             step = value_path(states, number - 1, number, column.name)
-            if states[number].changes and step.origin != column.name:
-                starts = [number - 1] if step.origin is None else self._since.get(step.origin, [self._first])
+            name = folded(column.name)  # a name that changes in case only is one field of the history
+            if states[number].changes and (step.origin is None or folded(step.origin) != name):
+                starts = [number - 1] if step.origin is None else self._since.get(folded(step.origin), [self._first])
                 told = tuple((states[one].position, value_path(states, one, number, column.name)) for one in starts)
                 # Where no event can have told the column before, it is NULL already.
-                if step.origin is not None or folded(column.name) in self._seen or not told[0][1].keeps_values:
+                if step.origin is not None or name in self._seen or not told[0][1].keeps_values:
                     found.append((column, step.origin, told))
             elif step.steps:
-                self._since.setdefault(column.name, [self._first]).append(number)
-        self._since |= {column.name: [number] for column, _, _ in found}
+                self._since.setdefault(name, [self._first]).append(number)
+        self._since |= {folded(column.name): [number] for column, _, _ in found}
         self._seen |= {folded(column.name) for column in schema.columns}
         return found
 

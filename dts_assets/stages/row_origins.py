@@ -59,10 +59,10 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """A statement that gave a table's name away, or gave it to another table: no row stays under the name.
+    """A statement behind which no row of before stands under a table's name.
 
-    ``place`` is the number of the state that it made. ``rows`` are the schemas and the origins of the rows that came by it, as
-    they stood before it; None where none came.
+    It gave the name away, or gave it to another table. ``place`` is the number of the state that it made. ``rows`` are the schemas
+    and the origins of the rows that came by it, as they stood before it; None where none came.
     """
 
     place: int
@@ -70,9 +70,9 @@ class NameChange:
 
 
 def name_changes(histories: Histories, table: TableId, known: Collection[TableId]) -> tuple[NameChange, ...]:
-    """Return the statements by which rows came under a name, or left it; the arguments are those of :func:`row_origins`.
+    """Return the statements by which rows came under a name, or left it.
 
-    A table that gets a name back within one statement never left it.
+    The arguments are those of :func:`row_origins`. A table that gets a name back within one statement never left it.
     """
     found = []
     for place, state in enumerate(histories.get(table, ())):
