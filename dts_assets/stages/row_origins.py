@@ -61,8 +61,8 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
 class NameChange:
     """A statement behind which no row of before stands under a table's name.
 
-    It gave the name away, or gave it to another table. ``place`` is the number of the state that it made. ``rows`` are the schemas
-    and the origins of the rows that came by it, as they stood before it; None where none came.
+    It gave the name away, or gave it to another table. ``place`` is the number of the state that it made. ``rows`` has the
+    schemas and the origins of the rows that came by it, as they stood before it; None where none came.
     """
 
     place: int

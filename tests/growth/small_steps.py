@@ -28,6 +28,7 @@ from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.dts_messages import dml, number
 from tests.growth.altered_steps import ALTERED_STEPS
+from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
@@ -183,6 +184,7 @@ def _changes_of_one_table(entries: pa.RecordBatch) -> object:
 
 STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
+    **HISTORY_STEPS,
     **RULE_STEPS,
     **SCHEMA_STEPS,
     **SHARD_STEPS,
