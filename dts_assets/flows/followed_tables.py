@@ -5,7 +5,7 @@ They are read for tables of which something says that their columns changed: a s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,9 +18,12 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
+from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
-from dts_assets.stages.row_origins import RowOrigin, row_origins
+from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
+from dts_assets.stages.row_origins import RowOrigin, RowOrigins, name_changes, row_origins
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
@@ -37,6 +40,15 @@ def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
     return sources[0] if len(sources) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """The functions that say how the lake has a table's columns: types, what is left out, other values."""
+
+    lake_type: Callable[[SchemaColumn], str]
+    is_left_out: Callable[[str], bool]
+    is_shown_otherwise: Callable[[SchemaColumn], bool]
+
+
 @dataclass
 class FollowedTables:
     """The schemas of some tables, by their names in the lake, with all columns that their changelogs have."""
@@ -46,7 +58,41 @@ class FollowedTables:
 
     def at(self, table: TableId, frontier: Frontier) -> FollowedTable | None:
         """Return a table with the last schema that a frontier holds; None where no schema is known."""
-        source, settings = self.sources[table], self.pipeline.settings
+        rows = row_origins(self._histories(frontier), self.sources[table], self._columns)
+        found = self._followed(table, rows, self.pipeline.settings.schema_policy(table))
+        if found is None or not found.is_moved:
+            return found
+        return replace(found, moved_rows=self._moved_rows(rows.origins))
+
+    def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
+        """Return the statements that change a table's history by no event, as far as a frontier holds them."""
+        histories, source = self._histories(frontier), self.sources[table]
+        return history_statements(
+            histories.get(source, ()),
+            name_changes(histories, source, self._columns),
+            self.tables[table],
+            shown_otherwise=self._readers(table).is_shown_otherwise,
+        )
+
+    def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:
+        """Return the way of changes under former names to a history; None where no schema is known."""
+        found = self._followed(table, rows, SchemaPolicy.FOLLOW)
+        return None if found is None else arrived_columns(found, self.tables[table])
+
+    def _followed(self, table: TableId, rows: RowOrigins, policy: SchemaPolicy) -> FollowedTable | None:
+        source, readers = self.sources[table], self._readers(table)
+        return followed_table(
+            rows,
+            {**self._columns, source: self.tables[table]},
+            source,
+            readers.lake_type,
+            left_out=readers.is_left_out,
+            shown_otherwise=readers.is_shown_otherwise,
+            policy=policy,
+        )
+
+    def _readers(self, table: TableId) -> _Readers:
+        settings = self.pipeline.settings
         rule_of, declared = settings.rule_finder(table), settings.types_of(table)
 
         def lake_type(column: SchemaColumn) -> str:
@@ -64,19 +110,7 @@ class FollowedTables:
             rule = rule_of(name)
             return rule is not None and rule.kind is RuleKind.DROP
 
-        rows = row_origins(self._histories(frontier), source, self._columns)
-        found = followed_table(
-            rows,
-            {**self._columns, source: self.tables[table]},
-            source,
-            lake_type,
-            left_out=is_left_out,
-            shown_otherwise=is_shown_otherwise,
-            policy=settings.schema_policy(table),
-        )
-        if found is None or not found.is_moved:
-            return found
-        return replace(found, moved_rows=self._moved_rows(rows.origins))
+        return _Readers(lake_type, is_left_out, is_shown_otherwise)
 
     def _lake_type(self, table: TableId, column: SchemaColumn) -> str:
         """Return the lake type of a column: that of events which call its type so, where they do.

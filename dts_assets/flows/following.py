@@ -29,6 +29,7 @@ from dts_assets.stages.followed_schemas import (
     is_read_as_it_stands,
     unchanged_columns,
 )
+from dts_assets.stages.row_origins import RowOrigin
 from dts_assets.stages.value_paths import ValuePath
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget, with_columns
@@ -253,11 +254,11 @@ def _key_position(now: FollowedTable) -> SourcePosition:
 
 
 def origins_of(
-    pipeline: Pipeline, tables: FollowedTables, table: TableId, now: FollowedTable
+    pipeline: Pipeline, tables: FollowedTables, table: TableId, origins: Sequence[RowOrigin]
 ) -> tuple[ChangesOrigin, ...]:
-    """Return the changelogs of a table that had another name, as they stand now; else none."""
+    """Return the changelogs of some origins of a table's rows, as they stand now."""
     found = []
-    for one in now.origins if now.is_moved else ():
+    for one in origins:
         mine = tables.lake_table(one.table)
         path = pipeline.table_path(CHANGELOG.name, mine)
         state = pipeline.lake.state(path)

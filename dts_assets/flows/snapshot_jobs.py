@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
@@ -30,8 +31,9 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.planning.history_retention import versions_stay_from
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_reach
-from dts_assets.stages.change_columns import NO_TIME, Counted, microsecond
+from dts_assets.stages.change_columns import NO_TIME, Counted, Truncation, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
+from dts_assets.stages.row_origins import just_before
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
@@ -77,7 +79,7 @@ class SnapshotJob:
     truncations of the table. ``laid_out`` says that files have another layout from this run on. ``columns`` say which of them are
     the primary key by which changes find their rows. Where the key changes amid the changes the work is done in steps: ``since``
     and ``until`` bound the changes of a step, ``stands`` are the files that the step before has left (None: those of the table).
-    ``following`` says how a snapshot that follows statements gets its columns.
+    ``following`` says how a snapshot that follows statements gets its columns, ``history`` how a history follows them.
     """
 
     layer: Layer
@@ -93,6 +95,7 @@ class SnapshotJob:
     until: SourcePosition | None = None
     stands: tuple[StoredFile, ...] | None = None
     following: Following | None = None
+    history: FollowedHistory | None = None
 
     @property
     def planned(self) -> PlannedSchema | None:
@@ -140,6 +143,8 @@ class Merge:
         """The number of tasks that the changes are shared out to."""
         size = sum(file.bytes for file in self.changelog)
         whole = sum(file.rows for file in self.changelog)
+        if self.merged.eras and self.merged.shape.is_bag:
+            return 1  # a row without a key is another one once a statement has filled a column
         counted = size * self.rows // whole if whole else 0
         return max(1, -(-self.rows // SHARE_ROWS), -(-counted // SHARE_BYTES))
 
@@ -165,6 +170,7 @@ def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTas
         yield from look("moves", counted, None if whole else plan.newer, now)
     if plan.rebuilds:
         yield from look("truncations", Counted(after), job.truncating, now)
+        yield from _looks_at_arrivals(pipeline, job, run)
         return
     if plan.suspect_until is not None:
         yield from look("keys", Counted(after, before.frontier, until=plan.suspect_until), plan.newer, now)
@@ -188,6 +194,23 @@ def _look(
         yield LookTask(merged, tuple(file.path for file in group), sought, sum(file.bytes for file in group))
 
 
+def _looks_at_arrivals(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
+    """Yield the tasks that find truncations of tables from which rows came."""
+    merged = _merged(pipeline, job, Counted(job.plan.state.frontier), run)
+    if job.history is None:
+        return
+    for number, origins in job.history.origins.items():
+        files = {
+            file.path: file
+            for one in origins
+            for file in _files_of(pipeline, job, one.table, one.changelog, {"window_start": {*job.history.truncating}})
+        }
+        mine = replace(merged, changelogs=tuple(one.source for one in origins), eras=(), arrivals={})
+        for group in by_size(files.values(), SHARE_BYTES):
+            paths = tuple(file.path for file in group)
+            yield LookTask(mine, paths, "truncations", sum(file.bytes for file in group), number)
+
+
 def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
     mine = job.following
     target = None if mine is None else replace(mine.target, run=run)
@@ -207,7 +230,21 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         unfit=job.plan.state.unfit,
         followed=None if mine is None else mine.changes,
         held_columns=None if mine is None else mine.held,
+        **_of_history(pipeline, job),
     )
+
+
+def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
+    """Return what tasks need to know of a history that statements change, in a job's step."""
+    found = job.history
+    if found is None or not found.eras:
+        return {}
+    path = pipeline.table_path(CHANGELOG.name, job.table)
+    own = ChangesSource(pipeline.lake.target(path, "").location, pipeline.lake.file_store(path))
+    # Versions end by the key of before, and rows that come are found by their own.
+    eras = tuple(one for one in found.eras if job.holds(just_before(one.position) if one.ends else one.position))
+    arrivals = {number: tuple(one.source for one in some) for number, some in found.origins.items()}
+    return {"eras": eras, "arrivals": arrivals, "changelogs": (own,)}
 
 
 def merged_table(
@@ -264,7 +301,11 @@ def _changelog(
     reached, origins = job.plan.state.frontier.window, () if job.following is None else job.following.origins
     # A table may have had its name before, too: then its changelog is among the origins twice.
     logs = {one.table: version if one.changelog is None else one.changelog for one in origins} or {job.table: version}
-    rectangle = {} if starts is None else {"window_start": set(starts)}
+    if starts is None and job.history is not None:  # of rows that came from other names all changes count
+        least = None
+        others = {one.table: one.changelog for some in job.history.origins.values() for one in some}
+        logs = {**others, **logs}
+    rectangle: dict[str, set[Any]] = {} if starts is None else {"window_start": set(starts)}
     bounds = () if least is None else POSITION_COLUMNS
     return [
         file
@@ -276,6 +317,15 @@ def _changelog(
         if file.partition["window_start"] <= reached
         and (least is None or file.partition["window_start"] in job.plan.newer or may_reach(_last(file), least))
     ]
+
+
+def _files_of(
+    pipeline: Pipeline, job: SnapshotJob, table: TableId, version: int | None, rectangle: dict[str, set[Any]]
+) -> list[StoredFile]:
+    """Return the changelog files of an origin of rows that the frontier reaches."""
+    version, reached = version or job.plan.state.changelog_snapshot, job.plan.state.frontier.window
+    files = pipeline.lake.data_files(pipeline.table_path(CHANGELOG.name, table), rectangle, snapshot_id=version)
+    return [file for file in files if reached is not None and file.partition["window_start"] <= reached]
 
 
 def _last(file: StoredFile) -> SourcePosition | None:
@@ -292,7 +342,7 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     stored = pipeline.lake.data_files(pipeline.table_path(job.layer.name, job.table), applies_deletes=True)
     stands = job.stands if job.stands is not None else [] if plan.rebuilds else stored
     least = None if plan.rebuilds else _decided_from(job, looked)
-    truncations = sorted({one for found in looked for one in found.truncations})
+    truncations = sorted({one for found in looked if found.arrival is None for one in found.truncations})
     # Where rows stay behind a truncation, changes before it count, too.
     keeps = job.layer.has_versions or DELETED_AT in plan.state.added
     if plan.rebuilds:
@@ -316,11 +366,13 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         rows = min(rows, newer + len(counted.again) * _CHANGES_OF_A_KEY)
     applied = frozenset(path for file in stored for path in file.deletes)
     of_step = tuple(one for one in truncations if job.holds(one.position))
+    merged = _merged(pipeline, job, counted, run)
     merged = replace(
-        _merged(pipeline, job, counted, run),
+        merged,
         knows_again=least is not None,
         truncations=of_step,
-        touches_all=bool(of_step) and keeps and bool(stands),
+        touches_all=bool(of_step or merged.eras) and keeps and bool(stands),
+        eras=tuple(replace(era, truncations=_arrived(looked, era.arrival)) for era in merged.eras),
         expired_before=expired_versions(pipeline, job.layer, after),
     )
     rows += sum(file.rows for file in stands) if merged.touches_all else 0
@@ -334,6 +386,12 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     if merged.needs_rows and merge.has_few_changes and sum(file.bytes for file in stands) <= _ALONE_BYTES:
         return replace(merge, groups=(tuple(chain.from_iterable(groups)),))
     return merge
+
+
+def _arrived(looked: Iterable[Looked], arrival: int | None) -> tuple[Truncation, ...]:
+    """Return the truncations of the tables from which rows came by a statement."""
+    told = (one for one in looked if arrival is not None and one.arrival == arrival)
+    return tuple(sorted({cut for one in told for cut in one.truncations}))
 
 
 def _decided_from(job: SnapshotJob, looked: Sequence[Looked]) -> SourcePosition | None:

@@ -38,6 +38,7 @@ from dts_assets.stages.row_folds import MadeRows, last_operations, living_rows
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
 from dts_assets.stages.soft_deletes import rows_with_deleted
+from dts_assets.stages.version_eras import VersionEra, as_arrival, versions_over_eras
 from dts_assets.store.columns import flat_name
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
@@ -60,7 +61,8 @@ class MergedTable:
     ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
     on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
     ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the schemas of
-    changes, ``held_columns`` says how rows that stand get the table's columns of now.
+    changes, ``held_columns`` says how rows that stand get the table's columns of now. ``eras`` are those of a history that
+    statements change; the changes of rows that came from other names stand in ``arrivals``, by the numbers in the eras.
     """
 
     layer: str
@@ -80,6 +82,8 @@ class MergedTable:
     shards: tuple[str, ...] = ()
     followed: FollowedColumns | None = None
     held_columns: HeldColumns | None = None
+    eras: tuple[VersionEra, ...] = ()
+    arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> RowShape:
@@ -127,10 +131,34 @@ class MergedTable:
         parts = {} if with_rows else {"before": names, "after": names}
         for batch in stored_changes(self.changelogs, paths, shape.change_columns, parts=parts):
             yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
+        for era in self.eras:
+            if era.arrival is not None:
+                yield from self._arrivals(era, paths, with_rows=with_rows)
+
+    def _arrivals(self, era: VersionEra, paths: Sequence[str], *, with_rows: bool) -> Iterator[Operations]:
+        """Yield the operations of the changes under former names."""
+        assert era.arrival is not None, "the caller chooses eras with arrivals"
+        shape = replace(self.shape, followed=era.arrived)
+        names, counted = shape.key_fields, Counted(self.counted.after)
+        for source in self.arrivals[era.arrival]:
+            for batch in source.batches(
+                paths, shape.change_columns, parts={} if with_rows else {"before": names, "after": names}
+            ):
+                found = operations_of(batch, shape, counted, hashed=True, with_rows=with_rows)
+                yield as_arrival(found, era.arrival)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
         """Return the rows that operations make, of which there is at least one part."""
         whole = joined(parts)
+        if self.versions and self.eras:
+            return versions_over_eras(
+                whole,
+                self.shape,
+                self.eras,
+                truncations=self.truncations,
+                fold_absent=self.fold_absent,
+                expired_before=self.expired_before,
+            )
         if self.versions:
             return versions_of(
                 whole,
@@ -206,20 +234,23 @@ class LookTask:
     """A task that finds out what changes of a table touch, before its merge is planned.
 
     It looks for truncations, for the keys that changes touch, or for the keys between which rows move without all columns, as
-    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``.
+    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``. Changes of
+    rows that came from other names have the number ``arrival``.
     """
 
     merged: MergedTable
     changelog: tuple[str, ...]
     sought: str
     bytes: int
+    arrival: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
     """The answer of a :class:`LookTask`: what it sought, or its fault.
 
-    ``least`` is the least position of the changes with ``keys``; None of those that are no longer there.
+    ``least`` is the least position of the changes with ``keys``; None of those that are no longer there. ``arrival`` is the
+    number of rows that came from other names, of which the answer tells.
     """
 
     table: TableId
@@ -229,6 +260,7 @@ class Looked:
     least: SourcePosition | None = None
     moves: tuple[Hashes, Hashes] | None = None
     fault: Fault | None = None
+    arrival: int | None = None
 
 
 def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
@@ -254,13 +286,14 @@ def look_through(task: LookTask, attempt: str) -> Looked:
         if task.sought == "truncations":
             columns = ("op", "source_position", "window_start", "event_time", *(["before"] if merged.shards else []))
             batches = stored_changes(merged.changelogs, task.changelog, columns, parts={"before": merged.shards})
-            return Looked(merged.table, truncations=truncations_of(batches, merged.counted.after, merged.shards))
+            found = truncations_of(batches, merged.counted.after, merged.shards)
+            return Looked(merged.table, truncations=found, arrival=task.arrival)
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):
-            found = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])
+            keys = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])
             if task.sought == "former keys":
-                return Looked(merged.table, former_keys=found)
-            return Looked(merged.table, keys=found, least=min(filter(None, map(least_position, parts)), default=None))
+                return Looked(merged.table, former_keys=keys)
+            return Looked(merged.table, keys=keys, least=min(filter(None, map(least_position, parts)), default=None))
         pairs = [partial_moves(part) for part in parts]
         none = np.zeros(0, np.uint64)
         left, taken = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))

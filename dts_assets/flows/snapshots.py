@@ -10,6 +10,7 @@ from functools import partial
 from threading import Lock
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_source
 from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
 from dts_assets.flows.known_tables import lake_shapes
@@ -36,10 +37,12 @@ from dts_assets.planning.snapshot_plans import (
     TableWindow,
     has_other_policy,
     needs_schemas,
+    needs_statements,
     plan_snapshot,
     replaced_windows,
     windows_by_table,
 )
+from dts_assets.stages.history_statements import MOVED
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import history_layout, snapshot_layout
 
@@ -63,7 +66,8 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     planned = do_apart(
         layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
     )
-    following = do_apart(layer.name, planned.results, _follower(work, layer, planned.results, opened.results, counts))
+    follower = _history_follower if layer.has_versions else _follower
+    following = do_apart(layer.name, planned.results, follower(work, layer, planned.results, opened.results, counts))
     # Tables that stop at schema changes have faults of their own, also if all do.
     jobs = [one for one in following.results.values() if isinstance(one, SnapshotJob)]
     stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
@@ -257,7 +261,7 @@ def _follower(
                     step = Step(now, None)
                 if job.plan.rebuilds:
                     step = Step(now, None)
-                origins = origins_of(pipeline, tables, table, now)
+                origins = origins_of(pipeline, tables, table, now.origins if now.is_moved else ())
                 starts = {start for one in origins for start in counts.truncating(one.table)}
                 job = replace(job, truncating=job.truncating | starts)
                 job = _laid_out(pipeline, job, columns)
@@ -278,6 +282,41 @@ def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:
     return frontier.window is not None and any(
         window.start <= frontier.window and window.start not in added_to for window in work.windows
     )
+
+
+def _history_follower(
+    work: LayerWork,
+    layer: Layer,
+    planned: Mapping[TableId, SnapshotJob],
+    opened: Mapping[TableId, _Opened],
+    counts: _Counts,
+) -> Callable[[TableId], SnapshotJob]:
+    """Return the function that gives planned jobs of histories the statements of their tables."""
+    pipeline = work.pipeline
+    asked = {
+        table: work.tables[table]
+        for table, job in planned.items()
+        if followed_source(pipeline, table) is not None
+        and needs_statements(job.before, job.plan, counts.windows(table), work.tables[table], moved=MOVED)
+    }
+    tables = FollowedTables(pipeline, asked)
+
+    def follow(table: TableId) -> SnapshotJob:
+        job, columns = planned[table], work.tables[table]
+        if table in asked:
+            found = followed_history(pipeline, tables, table, job.plan.state.frontier, counts.of_all_time)
+            if not found.goes_on(job.before, job.plan):
+                job = _job(work, layer, table, replace(opened[table], anew=True), counts)
+            state = found.state(job.plan.state, columns)
+            plan = replace(job.plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
+            job = replace(job, plan=plan)
+            if plan.rebuilds and found.eras:
+                spans = found.spans(counts.told_keys(table))
+                keyed = matched_by(columns, spans[-1].columns) if spans else job.columns
+                job = replace(job, columns=keyed, plan=replace(plan, spans=spans), history=found)
+        return _with_columns(pipeline, job, columns)
+
+    return follow
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:

@@ -17,7 +17,7 @@ from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.present_columns import PresentColumn, PresentColumns
+from dts_assets.model.present_columns import PresentColumn, PresentColumns, columns_digest
 from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
 from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
@@ -59,7 +59,9 @@ class SnapshotState:
     or statements that the frontier does not hold; None if it holds all. ``added`` names the columns that the snapshot has on
     request. ``keys`` are the primary keys that changes told so far. ``shape`` is the digest of the columns that events told
     last, empty where they told several. ``present`` are the columns that it has because it follows the statements of its table;
-    None where it has all columns that events told.
+    None where it has all columns that events told. ``followed`` is the text of
+    :func:`~dts_assets.stages.history_statements.statements_text` for the statements that a history follows, and
+    ``followed_columns`` the digest of the columns that its changelog had then.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -77,6 +79,8 @@ class SnapshotState:
     keys: tuple[KeyPeriod, ...] = ()
     shape: str = ""
     present: PresentColumns | None = None
+    followed: str = ""
+    followed_columns: str = ""
 
     @property
     def reads_from(self) -> datetime | None:
@@ -107,6 +111,8 @@ class SnapshotState:
                 "keys": [[astuple(one.first), astuple(one.last), one.columns] for one in self.keys],
                 "shape": self.shape,
                 "present": self.present and astuple(self.present),
+                "followed": self.followed,
+                "followed_columns": self.followed_columns,
             }
         )
 
@@ -126,6 +132,7 @@ class SnapshotState:
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
             tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
+            raw.get("followed", ""), raw.get("followed_columns", ""),
         )  # fmt: skip
 
 
@@ -240,6 +247,8 @@ def plan_snapshot(
         keys=keys,
         shape=before.shape,
         present=before.present,
+        followed=before.followed,
+        followed_columns=before.followed_columns,
     )
     rebuilds = (
         anew
@@ -295,6 +304,21 @@ def needs_schemas(
 def has_other_policy(before: SnapshotState, policy: SchemaPolicy) -> bool:
     """Return whether a snapshot has the columns of another policy on schema changes."""
     return before.present is not None and before.present.policy != (policy.value if policy.shapes_columns else "")
+
+
+def needs_statements(
+    before: SnapshotState, plan: SnapshotPlan, windows: Iterable[TableWindow], columns: Sequence[Column], *, moved: str
+) -> bool:
+    """Return whether statements may change a history, so that they have to be read.
+
+    ``moved`` is the begin of what stands in the state if rows came from other names: their changelogs may have become others.
+    Other arguments are those of :func:`needs_schemas`.
+    """
+    if plan.rebuilds or plan.recomputes or any(window.statements for window in windows):
+        return True
+    return bool(before.followed) and (
+        before.followed.startswith(moved) or before.followed_columns != columns_digest(columns)
+    )
 
 
 def _are_mixed(keys: Sequence[KeyPeriod], new: Iterable[KeyPeriod], *, rebuilds: bool) -> bool:

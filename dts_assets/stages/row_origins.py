@@ -17,6 +17,10 @@ from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement
 Histories = Mapping[TableId, Sequence[SchemaState]]
 
 
+Places = Mapping[TableId, Mapping[SourceStatement | None, int]]
+"""The place of each statement among the states of a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
     """The changes under a source table's name behind ``since``, and not behind ``until``.
@@ -57,9 +61,23 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
         known: The source tables whose changes are stored. The rows of any other table are not known: a table that gets its name
             from such a table keeps the rows that it had, as behind a tool that copies a table and swaps the two.
     """
-    places = {name: {one.statement: place for place, one in enumerate(states)} for name, states in histories.items()}
+    return _origins(histories, _places(histories), (table, len(histories.get(table, ()))), None, known)
+
+
+def _places(histories: Histories) -> Places:
+    return {name: {one.statement: place for place, one in enumerate(states)} for name, states in histories.items()}
+
+
+def _origins(
+    histories: Histories,
+    places: Places,
+    begin: tuple[TableId, int],
+    until: SourcePosition | None,
+    known: Collection[TableId],
+) -> RowOrigins:
+    """Return the origins of the rows that a table has behind so many of its states."""
     later, origins = list[OriginState](), list[RowOrigin]()
-    name, end, until = table, len(histories.get(table, ())), None
+    name, end = begin
     while True:
         found = _own_states(histories, places, name, end, known)
         later += found.states
@@ -67,6 +85,38 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
         if found.earlier is None:
             return RowOrigins(tuple(reversed(later)), tuple(reversed(origins)))
         (name, end), until = found.earlier, found.since
+
+
+@dataclass(frozen=True, slots=True)
+class NameChange:
+    """A statement behind which no row of before stands under a table's name.
+
+    It gave the name away, or gave it to another table. ``place`` is the number of the state that it made. ``rows`` has the
+    schemas and the origins of the rows that came by it, as they stood before it; None where none came.
+    """
+
+    place: int
+    rows: RowOrigins | None = None
+
+
+def name_changes(histories: Histories, table: TableId, known: Collection[TableId]) -> tuple[NameChange, ...]:
+    """Return the statements by which rows came under a name, or left it.
+
+    The arguments are those of :func:`row_origins`. A table that gets a name back within one statement never left it.
+    """
+    found, places = [], _places(histories)
+    for place, state in enumerate(histories.get(table, ())):
+        arrival, leaves = _moves(state, table)
+        if leaves:
+            found.append(NameChange(place))
+        elif arrival is not None:
+            source = _before_arrival(histories, places, state, arrival)
+            if source is not None and source[0] in known and source[0] != table:
+                earlier = _origins(histories, places, source, just_before(state.position), known)
+                changes = histories[source[0]][source[1]].changes or state.changes
+                moved = OriginState(table, replace(state, changes=changes))
+                found.append(NameChange(place, RowOrigins((*earlier.states, moved), earlier.origins)))
+    return tuple(found)
 
 
 def just_before(position: SourcePosition) -> SourcePosition:
@@ -84,10 +134,6 @@ class _OwnStates:
     states: list[OriginState]
     since: SourcePosition | None = None
     earlier: tuple[TableId, int] | None = None
-
-
-Places = Mapping[TableId, Mapping[SourceStatement | None, int]]
-"""The place of each statement among the states of a table."""
 
 
 def _own_states(

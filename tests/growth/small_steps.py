@@ -29,6 +29,7 @@ from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.dts_messages import dml, number
 from tests.growth.altered_steps import ALTERED_STEPS
 from tests.growth.followed_steps import FOLLOWED_STEPS
+from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
@@ -187,6 +188,7 @@ STEPS: dict[str, Case] = {
     **ALTERED_STEPS,
     **FOLLOWED_STEPS,
     **POLICY_STEPS,
+    **HISTORY_STEPS,
     **RULE_STEPS,
     **SCHEMA_STEPS,
     **SHARD_STEPS,

@@ -1,0 +1,129 @@
+"""Histories that follow statements: the eras that these end, and the changelogs of rows from other names.
+
+A history whose statements are not those that it was made by is made anew from all changes. Else it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.following import ChangesOrigin, origins_of
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.key_periods import KeyPeriod, KeySpan, spans_of
+from dts_assets.model.present_columns import columns_digest
+from dts_assets.model.tables import TableId
+from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, TableWindow
+from dts_assets.stages.history_statements import statements_text
+from dts_assets.stages.version_eras import VersionEra, version_eras
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedHistory:
+    """The statements that a history follows up to a frontier.
+
+    ``text`` stands for them, and is empty if there is none. ``eras`` are those that they end. The rows that came by one have
+    ``origins``, by the number of the arrival; ``truncating`` are the windows with truncations of these, and ``keys`` say by which
+    key such rows are found. ``absent`` says that their changes lack columns, ``moves`` that some of these move rows, and
+    ``unfit`` that keys may have values that do not fit.
+    """
+
+    text: str
+    eras: tuple[VersionEra, ...] = ()
+    origins: Mapping[int, tuple[ChangesOrigin, ...]] = field(default_factory=dict)
+    truncating: frozenset[datetime] = frozenset()
+    absent: bool = False
+    moves: bool = False
+    unfit: bool = False
+    keys: tuple[KeyPeriod, ...] = ()
+
+    def goes_on(self, before: SnapshotState, plan: SnapshotPlan) -> bool:
+        """Tell whether a history in a state takes changes over, and is not made anew.
+
+        Keys are computed again without a statement alone.
+        """
+        digest, made_by = (text.partition(":")[2] for text in (self.text, before.followed))
+        return digest == made_by and not (self.eras and plan.recomputes)
+
+    def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
+        """Return the keys that changes told, and those that rows had when they came."""
+        told = tuple(told)
+        return spans_of((*told, *self.keys)) if told else ()
+
+    def state(self, planned: SnapshotState, columns: Sequence[Column]) -> SnapshotState:
+        """Return the state that a history of some columns is in behind its plan."""
+        return replace(
+            planned,
+            absent=planned.absent or self.absent,
+            moves=planned.moves or self.moves,
+            unfit=planned.unfit or self.unfit,
+            followed=self.text,
+            followed_columns=columns_digest(columns) if self.text else "",
+        )
+
+
+def followed_history(
+    pipeline: Pipeline,
+    tables: FollowedTables,
+    table: TableId,
+    frontier: Frontier,
+    counts: Callable[[TableId], Sequence[TableWindow]],
+) -> FollowedHistory:
+    """Return the statements that a history follows up to a frontier.
+
+    ``counts`` has the windows of a table in the lake.
+    """
+    statements = tables.history(table, frontier)
+    eras, origins = list[VersionEra](), dict[int, tuple[ChangesOrigin, ...]]()
+    windows, keys = list[TableWindow](), list[KeyPeriod]()
+    for era in version_eras(statements):
+        rows = None if era.arrival is None else statements[era.arrival].rows
+        if era.arrival is None or rows is None:
+            eras.append(era)
+            continue
+        arrived, schema = tables.arrived(table, rows), rows.states[-1].state.schema
+        if arrived is not None and schema is not None:
+            eras.append(replace(era, arrived=arrived))
+            origins[era.arrival] = origins_of(pipeline, tables, table, rows.origins)
+            windows += [window for origin in origins[era.arrival] for window in counts(origin.table)]
+            keys.append(KeyPeriod(era.position, era.position, tuple(sorted(schema.key))))
+    paths = [path for era in eras for fill in era.fills for _, path in fill.ways]
+    return FollowedHistory(
+        statements_text(statements, _told(pipeline, table, frontier, origins)),
+        tuple(eras),
+        origins,
+        frozenset(window.window_start for window in windows if window.truncations),
+        absent=any(window.absent_rows for window in windows),
+        moves=any(window.partial_moves for window in windows),
+        unfit=any(path.steps for path in paths)
+        or any(window.invalid_values for window in windows)
+        or any(era.arrived is not None and era.arrived.may_be_unfit for era in eras),
+        keys=tuple(keys),
+    )
+
+
+def _told(
+    pipeline: Pipeline, table: TableId, frontier: Frontier, origins: Mapping[int, tuple[ChangesOrigin, ...]]
+) -> list[str]:
+    """Return texts for the changes under other names that count.
+
+    They are others where a window was made again with other rows.
+    """
+    bounds = {(one.table, one.source.until) for some in origins.values() for one in some if one.table != table}
+    if not bounds:
+        return []
+    _, rows = pipeline.ledger.of_tables({name for name, _ in bounds})
+    return sorted(
+        repr((*bound, row.window_start, row.kafka_partition, row.kept, row.truncations, row.row_hash))
+        for bound in bounds
+        for row in rows
+        if row.table == bound[0]
+        and (row.kept or row.truncations)
+        and row.first_position is not None
+        and (bound[1] is None or row.first_position <= bound[1])
+        and frontier.holds(row.window_start, row.first_position)
+    )

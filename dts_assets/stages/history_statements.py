@@ -1,0 +1,167 @@
+"""Statements that change a history by no event: other names, and columns that came with values.
+
+A rename ends the open versions under a name and begins versions under another one. A column that is added, or gets another
+name, has a value in the open versions from then on, in place. Nothing else makes or changes versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dts_assets.model.columns import Column
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
+from dts_assets.stages.followed_schemas import FollowedTable
+from dts_assets.stages.row_origins import NameChange, RowOrigins
+from dts_assets.stages.value_paths import ValuePath, value_path
+from dts_assets.wire.ddl.schema_changes import TableCreated
+from dts_assets.wire.ddl.schema_history import SchemaState
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
+
+MOVED = "moved:"
+"""The begin of the text of a history to which rows came from other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFill:
+    """A column that gets values in open versions; ``place`` and ``origin`` are numbers of columns of the history.
+
+    ``place`` is None while no event has told the column, so that the history has none of its name. The values are those of the
+    ``origin`` (None: of no column of the history). Their way depends on the begin of a version: each of the ``ways`` counts from
+    its position on, the first one from anywhere.
+    """
+
+    place: int | None
+    origin: int | None
+    ways: tuple[tuple[SourcePosition, ValuePath], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStatement:
+    """A statement that changes a history by no event, at its position and time.
+
+    It may end all open versions (``ends``), begin versions of the rows of another name (``rows``), or fill columns of open ones.
+    """
+
+    position: SourcePosition
+    time: datetime | None
+    window_start: datetime | None
+    ends: bool = False
+    rows: RowOrigins | None = None
+    fills: tuple[ColumnFill, ...] = ()
+
+
+def history_statements(
+    states: Sequence[SchemaState],
+    moves: Sequence[NameChange],
+    columns: Sequence[Column],
+    *,
+    shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
+) -> tuple[HistoryStatement, ...]:
+    """Return the statements that change the history of a table, in the order of the source.
+
+    Args:
+        states: The states of the table's schema.
+        moves: The statements by which rows left its name, or came under it.
+        columns: The columns of the history, all that events ever told.
+        shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
+    """
+    places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
+    moved, ways = {one.place: one for one in moves}, _Ways(states)
+    found = []
+    for number, state in enumerate(states):
+        one = moved.get(number)
+        if one is not None or any(isinstance(change, TableCreated) for change in state.changes):
+            ways.forget(number)
+        fills = [] if one is not None else list(ways.assigned(number))
+        filled = tuple(
+            ColumnFill(
+                places.get(folded(column.name)),
+                None if origin is None else places.get(folded(origin)),
+                tuple((at, path.without_steps() if shown_otherwise(column) else path) for at, path in told),
+            )
+            for column, origin, told in fills
+        )
+        if one is not None or filled:
+            time = None if state.statement is None else state.statement.time
+            rows = None if one is None else one.rows
+            found.append(HistoryStatement(state.position, time, state.window_start, one is not None, rows, filled))
+    return tuple(found)
+
+
+class _Ways:
+    """The states from which the values of each column go one way, found from state to state."""
+
+    def __init__(self, states: Sequence[SchemaState]) -> None:
+        self._states = states
+        self._since: dict[str, list[int]] = {}
+        self._seen: set[str] = set()
+        self._first = 0
+
+    def forget(self, number: int) -> None:
+        """Begin anew with a state behind which no row of before stands."""
+        self._since.clear()
+        self._seen.clear()
+        self._first = number
+
+    def assigned(
+        self, number: int
+    ) -> Sequence[tuple[SchemaColumn, str | None, tuple[tuple[SourcePosition, ValuePath], ...]]]:
+        """Return the columns that a state's statement gave values, with their origins and ways."""
+        states, schema = self._states, self._states[number].schema
+        if schema is None:
+            return ()
+        found = []
+        for column in schema.columns if number > self._first else ():
+            step = value_path(states, number - 1, number, column.name)
+            name = folded(column.name)  # a name that changes in case only is one field of the history
+            if states[number].changes and (step.origin is None or folded(step.origin) != name):
+                starts = [number - 1] if step.origin is None else self._since.get(folded(step.origin), [self._first])
+                told = tuple((states[one].position, value_path(states, one, number, column.name)) for one in starts)
+                # Where no event can have told the column before, it is NULL already.
+                if step.origin is not None or name in self._seen or not told[0][1].keeps_values:
+                    found.append((column, step.origin, told))
+            elif step.steps:
+                self._since.setdefault(name, [self._first]).append(number)
+        self._since |= {folded(column.name): [number] for column, _, _ in found}
+        self._seen |= {folded(column.name) for column in schema.columns}
+        return found
+
+
+def arrived_columns(rows: FollowedTable, columns: Sequence[Column]) -> FollowedColumns:
+    """Return how changes under former names are read in the columns of a history.
+
+    ``rows`` has the schemas of the rows, up to the one with which they came under the history's name.
+    """
+    found = rows.followed()
+    by_name = {folded(name): place for place, name in enumerate(rows.names)}
+    places = [
+        next((by_name[folded(name)] for name in one.source_names if folded(name) in by_name), None) for one in columns
+    ]
+    schemas = tuple(
+        PastSchema(
+            schema.since,
+            tuple(ValuePath(None) if place is None else schema.paths[place] for place in places),
+            tuple(() if place is None else schema.fields[place] for place in places),
+            tuple(None if place is None else schema.defaults[place] for place in places),
+        )
+        for schema in found.schemas
+    )
+    return replace(found, schemas=schemas, types=tuple(one.type for one in columns))
+
+
+def statements_text(statements: Sequence[HistoryStatement], told: Sequence[str]) -> str:
+    """Return a text for the statements that changed a history; it is empty if none did.
+
+    It is ``moved:5d41402abc4b2a76`` if rows came from other names, of whose changelogs ``told`` tells all that counts, else
+    ``filled:5d41402abc4b2a76``, and ``filled:`` as long as the history has none of the columns that were filled.
+    """
+    if not statements:
+        return ""
+    kept = [replace(one, fills=tuple(fill for fill in one.fills if fill.place is not None)) for one in statements]
+    counting = [repr(one) for one in kept if one.ends or one.fills]
+    digest = hashlib.sha256("\n".join([*counting, *told]).encode()).hexdigest()[:16] if counting else ""
+    return f"{MOVED if any(one.rows for one in statements) else 'filled:'}{digest}"
