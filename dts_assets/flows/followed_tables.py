@@ -5,7 +5,7 @@ They are read for tables of which something says that their columns changed: a s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,16 +19,18 @@ from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
-from dts_assets.stages.row_origins import RowOrigin, row_origins
+from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
+from dts_assets.stages.row_origins import RowOrigin, RowOrigins, row_origins
+from dts_assets.stages.shard_truncations import Shard
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 
 
 def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
-    """Return the source table whose statements a snapshot follows; None where it follows none.
+    """Return the source table whose statements a snapshot follows; None where it follows those of none, or of several.
 
-    The rows of a merged table come from several source tables, each of which has columns of its own.
+    The rows of a merged table come from its shards, each of which has columns of its own.
     """
     if pipeline.settings.routes.shard_columns(table):
         return None
@@ -43,9 +45,28 @@ class FollowedTables:
     pipeline: Pipeline
     tables: Mapping[TableId, Sequence[Column]]
 
-    def at(self, table: TableId, frontier: Frontier) -> FollowedTable | None:
+    def at(self, table: TableId, frontier: Frontier) -> FollowedTable | FollowedShards | None:
         """Return a table with the last schema that a frontier holds; None where no schema is known."""
-        source, settings = self.sources[table], self.pipeline.settings
+        if self.pipeline.settings.routes.shard_columns(table):
+            return self._shards_at(table, frontier)
+        source = self.sources[table]
+        return self._followed(table, source, row_origins(self._histories(frontier), source, self._columns))
+
+    def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
+        """Return a merged table with the columns of its shards."""
+        histories, routes = self._histories(frontier), self.pipeline.settings.routes
+        shards, gone = dict[Shard, FollowedTable](), set[Shard]()
+        for source, states in histories.items():
+            if routes.decoded_table(source) == table and routes.takes_shard(table, source):
+                found = self._followed(table, source, known_origins(row_origins(histories, source, ())))
+                if found is not None:
+                    shards[routes.shard(source)] = found
+                    if states[-1].schema is None:
+                        gone.add(routes.shard(source))
+        return followed_shards(shards, gone, routes.shard_columns(table))
+
+    def _followed(self, table: TableId, source: TableId, rows: RowOrigins) -> FollowedTable | None:
+        settings = self.pipeline.settings
         rule_of, declared = settings.rule_finder(table), settings.types_of(table)
 
         def lake_type(column: SchemaColumn) -> str:
@@ -63,7 +84,6 @@ class FollowedTables:
             rule = rule_of(name)
             return rule is not None and rule.kind is RuleKind.DROP
 
-        rows = row_origins(self._histories(frontier), source, self._columns)
         found = followed_table(
             rows,
             {**self._columns, source: self.tables[table]},
@@ -137,6 +157,14 @@ class FollowedTables:
         found = {table: followed_source(self.pipeline, table) for table in self.tables}
         return {table: source for table, source in found.items() if source is not None}
 
+    @property
+    def _shards(self) -> Iterator[TableId]:
+        """The known shards of the merged tables."""
+        routes, known = self.pipeline.settings.routes, known_sources(self.pipeline)
+        for table in self.tables:
+            if routes.shard_columns(table):
+                yield from known.get(table, ())
+
     @cached_property
     def _statements(self) -> tuple[SourceStatement, ...]:
         return tuple(stored_statements(self.pipeline, None))
@@ -148,4 +176,5 @@ class FollowedTables:
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
         known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
-        return self.pipeline.ledger.of_tables(related_tables(self.sources.values(), known, self._statements))
+        wanted = {*self.sources.values(), *self._shards}
+        return self.pipeline.ledger.of_tables(related_tables(wanted, known, self._statements))

@@ -12,6 +12,13 @@ from threading import Lock
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.followed_tables import FollowedTables, followed_source
 from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
+from dts_assets.flows.following_shards import (
+    ShardsStep,
+    are_plain,
+    as_events_told,
+    following_shards,
+    step_of_shards,
+)
 from dts_assets.flows.known_tables import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
@@ -21,6 +28,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import KeyPeriod, list_digest, periods_between, spans_of
@@ -37,6 +45,8 @@ from dts_assets.planning.snapshot_plans import (
     replaced_windows,
     windows_by_table,
 )
+from dts_assets.stages.followed_schemas import FollowedTable
+from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import history_layout, snapshot_layout
 
@@ -205,11 +215,11 @@ def _follower(
     counts: _Counts,
 ) -> Callable[[TableId], SnapshotJob]:
     """Return the function that gives planned jobs the columns of their tables."""
-    pipeline = work.pipeline
+    pipeline, routes = work.pipeline, work.pipeline.settings.routes
     may_follow = {
         table: job
         for table, job in planned.items()
-        if layer is SNAPSHOT and followed_source(pipeline, table) is not None
+        if layer is SNAPSHOT and (followed_source(pipeline, table) is not None or routes.shard_columns(table))
     }
     shapes = _told_shapes(pipeline, may_follow)
     asked = {
@@ -223,6 +233,7 @@ def _follower(
             shapes.get(table, set()),
             made_again=_makes_again(work, table, job.before.frontier),
         )
+        or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
     }
     tables = FollowedTables(pipeline, asked)
 
@@ -232,9 +243,12 @@ def _follower(
         if table in asked:
             now = tables.at(table, job.plan.state.frontier)
             before = tables.at(table, job.before.frontier)
-            if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
+            if isinstance(now, FollowedShards):
+                job = _of_shards(work, layer, job, opened[table], counts, before, now)
+            elif now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
                 job = _with_columns(pipeline, job, columns)
             else:
+                assert not isinstance(before, FollowedShards), "a table is merged or not"
                 step = step_of(before, now, job.before)
                 told_keys = spans_of(
                     period
@@ -268,6 +282,30 @@ def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:
     return frontier.window is not None and any(
         window.start <= frontier.window and window.start not in added_to for window in work.windows
     )
+
+
+def _of_shards(
+    work: LayerWork,
+    layer: Layer,
+    job: SnapshotJob,
+    opened: _Opened,
+    counts: _Counts,
+    before: FollowedTable | FollowedShards | None,
+    now: FollowedShards,
+) -> SnapshotJob:
+    """Return the job of a merged table whose shards' schemas are known."""
+    pipeline, table, columns = work.pipeline, job.table, tuple(work.tables[job.table])
+    assert not isinstance(before, FollowedTable), "a table is merged or not"
+    key = now.key_of(spans_of(counts.told_keys(table)), keeps=DELETED_AT in layer.added(pipeline.settings, table))
+    if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
+        return _with_columns(pipeline, job, columns)
+    step = None if key is None else step_of_shards(before, now, job.before)
+    if step is None:
+        job = _job(work, layer, table, replace(opened, anew=True), counts)
+    if key is None:
+        return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
+    step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
+    return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key))
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Mask, Numbers, as_mask
+from dts_assets.stages.shard_truncations import shard_columns_of
+from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.stages.value_paths import ValuePath, followed
@@ -39,20 +41,24 @@ class PastSchema:
 class FollowedColumns:
     """The columns of a table by all schemas of its changes, in the order of their positions.
 
-    ``types`` are the lake types of the columns.
+    ``types`` are the lake types of the columns. Of a merged table ``shards`` tells the number of a change's schema by its shard,
+    too.
     """
 
     schemas: tuple[PastSchema, ...]
     types: tuple[str, ...]
     family: Family | None = None
+    shards: ShardWays | None = None
 
     @property
     def may_be_unfit(self) -> bool:
         """True if values may not fit the types that they get."""
         return any(path.has_steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
 
-    def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers]) -> Numbers:
+    def schemas_of(self, changes: pa.RecordBatch, positions: tuple[Numbers, Numbers, Numbers]) -> Numbers:
         """Return the number of the schema of each change, by lineages, file numbers and positions."""
+        if self.shards is not None:
+            return self.shards.numbers(shard_columns_of(changes, self.shards.names), positions)
         lineage, file, offset = positions
         begins = [(one.since.lineage, one.since.file, one.since.position) for one in self.schemas[1:] if one.since]
         found = np.zeros(len(lineage), np.int64)
