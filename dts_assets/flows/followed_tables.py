@@ -55,10 +55,11 @@ class FollowedTables:
     def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
         """Return a merged table with the columns of its shards."""
         histories, routes = self._histories(frontier), self.pipeline.settings.routes
+        known = {*self._columns, *known_sources(self.pipeline).get(table, ())}
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
         for source, states in histories.items():
             if routes.decoded_table(source) == table and routes.takes_shard(table, source):
-                found = self._followed(table, source, known_origins(row_origins(histories, source, ())))
+                found = self._followed(table, source, known_origins(row_origins(histories, source, known)))
                 if found is not None:
                     shards[routes.shard(source)] = found
                     if states[-1].schema is None:
@@ -86,7 +87,10 @@ class FollowedTables:
 
         found = followed_table(
             rows,
-            {**self._columns, source: self.tables[table]},
+            {
+                **self._columns,
+                **dict.fromkeys([source, *known_sources(self.pipeline).get(table, ())], self.tables[table]),
+            },
             source,
             lake_type,
             left_out=is_left_out,

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from dts_assets.flows.following import FollowedPart, Following, names_that_stand, stored_names
-from dts_assets.flows.layers import Layer
+from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.following import ChangesOrigin, FollowedPart, Following, names_that_stand, stored_names
+from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldColumns, HeldWay
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.columns import Column, matched_by, same_name
 from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.present_columns import columns_digest
@@ -18,6 +20,7 @@ from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import KeyPart, is_read_as_it_stands
 from dts_assets.stages.merged_schemas import FollowedShards
+from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.value_paths import ValuePath
@@ -76,8 +79,11 @@ def following_shards(
     state: SnapshotState,
     step: ShardsStep,
     key: Collection[str],
+    origins: tuple[ChangesOrigin, ...],
 ) -> Following:
-    """Return how the snapshot of a merged table gets the columns of its shards; ``key`` finds the rows of all changes.
+    """Return how the snapshot of a merged table gets the columns of its shards.
+
+    ``key`` finds the rows of all changes, which stand in ``origins``.
 
     Raises:
         LakeTableError: The layout of the snapshot needs a column that is gone, or that became another type.
@@ -109,7 +115,32 @@ def following_shards(
         ):
             standing = _held_columns(now, held, target.schema, named, types)
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
-    return Following(keyed, present, now.followed(), standing, planned_target, planned)
+    return Following(keyed, present, now.followed(), standing, planned_target, planned, origins=origins)
+
+
+def origins_of_shards(
+    pipeline: Pipeline, tables: FollowedTables, table: TableId, now: FollowedShards
+) -> tuple[ChangesOrigin, ...]:
+    """Return the changelogs with the rows of a merged table; none where each change has its row's present shard."""
+    if not now.is_moved:
+        return ()
+    own, others, routes = list[ShardMove](), list[tuple[TableId, ShardMove]](), pipeline.settings.routes
+    for shard, one in now.shards.items():
+        for origin in one.origins:
+            if routes.takes_shard(table, origin.table):
+                own.append(ShardMove(routes.shard(origin.table), origin.since, origin.until, shard))
+            else:
+                others.append((tables.lake_table(origin.table), ShardMove((), origin.since, origin.until, shard)))
+    found = []
+    for name, moves in [(table, own), *((name, [move]) for name, move in others)]:
+        path = pipeline.table_path(CHANGELOG.name, name)
+        stands = pipeline.lake.state(path)
+        if stands is not None and moves:
+            since, until = (None, None) if name == table else (moves[0].since, moves[0].until)
+            location, moved = pipeline.lake.target(path, "").location, MovedShards(now.shard_names, tuple(moves))
+            source = ChangesSource(location, pipeline.lake.file_store(path), since, until, moved)
+            found.append(ChangesOrigin(name, None if name == table else stands.snapshot_id, source))
+    return tuple(found)
 
 
 def as_events_told(

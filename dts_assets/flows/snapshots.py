@@ -17,6 +17,7 @@ from dts_assets.flows.following_shards import (
     are_plain,
     as_events_told,
     following_shards,
+    origins_of_shards,
     step_of_shards,
 )
 from dts_assets.flows.known_tables import lake_shapes
@@ -244,7 +245,7 @@ def _follower(
             now = tables.at(table, job.plan.state.frontier)
             before = tables.at(table, job.before.frontier)
             if isinstance(now, FollowedShards):
-                job = _of_shards(work, layer, job, opened[table], counts, before, now)
+                job = _of_shards(work, layer, job, opened[table], counts, tables, before, now)
             elif now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
                 job = _with_columns(pipeline, job, columns)
             else:
@@ -290,6 +291,7 @@ def _of_shards(
     job: SnapshotJob,
     opened: _Opened,
     counts: _Counts,
+    tables: FollowedTables,
     before: FollowedTable | FollowedShards | None,
     now: FollowedShards,
 ) -> SnapshotJob:
@@ -305,7 +307,10 @@ def _of_shards(
     if key is None:
         return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
-    return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key))
+    origins = origins_of_shards(pipeline, tables, table, now)
+    starts = {start for one in origins for start in counts.truncating(one.table)}
+    job = replace(job, truncating=job.truncating | starts)
+    return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:

@@ -23,6 +23,8 @@ MERGED = TableId("shop", "", "orders")
 MERGE = {"shop.orders": ["shop_*.orders_*"]}
 DATABASES = ("shop_00", "shop_01")
 SHARDS = tuple(TableId(database, "", f"orders_{number:02}") for database in DATABASES for number in (1, 2))
+OUTSIDE = TableId("shop_01", "", "archive")
+"""A table that is no shard, and may become one."""
 TELLS = ("_source_database", "_source_table")
 
 _TYPES = {"int": "int(11)", "bigint": "bigint(20)", "double": "double", "binary": "varbinary(255)"}
@@ -105,8 +107,9 @@ ROLLING: Words = replace(PLAIN, databases=DATABASES, tables=tuple({one.table: 0 
 class RollingLife(RandomLife):
     """Statements that roll over all shards in any order, a few of which they may never reach, with writes between."""
 
-    def __init__(self, recorder: LifeRecorder, seed: int, *, image: str = "FULL") -> None:
+    def __init__(self, recorder: LifeRecorder, seed: int, *, image: str = "FULL", moves: bool = False) -> None:
         super().__init__(recorder, seed, ROLLING, image=image)
+        self._moves = moves
         self._shards, self._left, self._sql = list(SHARDS), list[TableId](), ""
 
     def lived(self, count: int) -> Life:
@@ -141,6 +144,10 @@ class RollingLife(RandomLife):
             like = random.choice(sorted(recorder.tables))
             name = f"{like.database}.{like.table}"
             return recorder.say(f"CREATE TABLE {missing[0].table} LIKE {name}", missing[0].database)
+        if chance < 0.49 and self._moves:
+            one, other = (f"{one.database}.{one.table}" for one in random.sample((*SHARDS, OUTSIDE), 2))
+            swap = f"RENAME TABLE {one} TO shop_00.spare, {other} TO {one}, shop_00.spare TO {other}"
+            return recorder.say(random.choice((swap, f"RENAME TABLE {one} TO {other}")), DATABASES[0])
         table = random.choice(sorted(recorder.tables)) if recorder.tables else None
         return table is None or recorder.say(self._rows(table, recorder.tables[table]), table.database)
 
