@@ -12,6 +12,7 @@ from functools import cached_property
 from dts_assets.flows.known_tables import known_sources, known_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import RULES, related_tables, stored_statements
+from dts_assets.flows.told_shards import told_of_shards
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.frontier import Frontier
@@ -28,7 +29,7 @@ from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes
 
 
 def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
-    """Return the source table whose statements a snapshot follows; None where it follows those of none, or of several.
+    """Return the one source table whose statements a snapshot follows; None where there is none.
 
     The rows of a merged table come from its shards, each of which has columns of its own.
     """
@@ -175,10 +176,19 @@ class FollowedTables:
 
     @cached_property
     def _told(self) -> tuple[ToldShapes, ...]:
-        return tuple(told_shapes(self._ledger_rows[1], self._ledger_rows[0]))
+        shapes, counts = self._ledger_rows
+        shards, mine = {*self._shards}, self.pipeline.settings.routes.lake_table
+        told = told_of_shards((row for row in shapes if row.table in shards), counts, self._statements, mine)
+        return (*told_shapes(counts, shapes), *told)
 
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
+        """The shapes and the counts of all tables that matter, by the names of their sources; of merged ones by their own."""
         known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
-        wanted = {*self.sources.values(), *self._shards}
-        return self.pipeline.ledger.of_tables(related_tables(wanted, known, self._statements))
+        related = related_tables({*self.sources.values(), *self._shards}, known, self._statements)
+        names = {self.pipeline.settings.routes.lake_table(one): one for one in related}
+        shapes, counts = self.pipeline.ledger.of_tables({*related, *names})
+        merged = self.pipeline.settings.routes.shard_columns
+        return shapes, [
+            row if merged(row.table) else replace(row, table=names.get(row.table, row.table)) for row in counts
+        ]

@@ -1,4 +1,4 @@
-"""How the snapshot of a merged table gets the columns that its shards have at a frontier, and how its rows follow."""
+"""How the snapshot of a merged table gets the columns of its shards, and how its rows follow."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.present_columns import columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.stages.alike_paths import AlikePaths
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import KeyPart, is_read_as_it_stands
 from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.shard_truncations import Shard
-from dts_assets.stages.shard_ways import ShardWays
+from dts_assets.stages.shard_ways import Begin, ShardWays
 from dts_assets.stages.value_paths import ValuePath
 from dts_assets.store.columns import flat_name
 from dts_assets.store.planned_fields import PlannedField
@@ -30,7 +31,7 @@ from dts_assets.store.planned_fields import PlannedField
 
 @dataclass(frozen=True, slots=True)
 class ShardsStep:
-    """The schemas of a merged table's shards at a frontier, and those under which the rows of its snapshot stand.
+    """The schemas of shards at a frontier, and those under which rows of the snapshot stand.
 
     ``before`` has the number of the state by shard; None where no row stands, or where all rows are made anew.
     """
@@ -40,7 +41,7 @@ class ShardsStep:
 
 
 def step_of_shards(before: FollowedShards | None, now: FollowedShards, state: SnapshotState) -> ShardsStep | None:
-    """Return the way from a snapshot's state to the present schemas of the shards; None where all rows are made anew.
+    """Return the way from a state to the shards' present schemas; None where all rows are made anew.
 
     See :func:`dts_assets.flows.following.step_of`.
     """
@@ -61,7 +62,7 @@ def step_of_shards(before: FollowedShards | None, now: FollowedShards, state: Sn
 
 
 def are_plain(now: FollowedShards, columns: Sequence[Column], *, lacking: bool) -> bool:
-    """Return whether the shards have had one schema each, so that the snapshot has all columns that events told.
+    """Return whether the snapshot has all columns that events told, as its shards had one schema each.
 
     ``lacking`` says that changes lack columns: then inserts have defaults that the schemas tell.
     """
@@ -121,7 +122,7 @@ def following_shards(
 def origins_of_shards(
     pipeline: Pipeline, tables: FollowedTables, table: TableId, now: FollowedShards
 ) -> tuple[ChangesOrigin, ...]:
-    """Return the changelogs with the rows of a merged table; none where each change has its row's present shard."""
+    """Return the changelogs with rows of a merged table; none where no shard had another name."""
     if not now.is_moved:
         return ()
     own, others, routes = list[ShardMove](), list[tuple[TableId, ShardMove]](), pipeline.settings.routes
@@ -146,7 +147,7 @@ def origins_of_shards(
 def as_events_told(
     pipeline: Pipeline, layer: Layer, table: TableId, columns: Sequence[Column], spans: Sequence[KeySpan]
 ) -> Following:
-    """Return how a snapshot that followed statements gets all columns that events told, since its shards' keys differ.
+    """Return how a snapshot gets all columns that events told, as the keys of its shards differ.
 
     Changes are matched by the keys of ``spans``, one after the other.
     """
@@ -169,7 +170,7 @@ def as_events_told(
 
 
 def _formers(ways: Sequence[HeldWay], names: Sequence[str], there: Collection[str]) -> list[str | None]:
-    """Return for each column the stored one whose place it takes: its own, or the one that most shards' values come from."""
+    """Return for each column the stored one whose place it takes: its own, or that of most shards."""
     told = [Counter(way.stored[place] for way in ways) for place in range(len(names))]
     found: list[str | None] = [
         name if name in there and one[name] else None for name, one in zip(names, told, strict=True)
@@ -205,8 +206,17 @@ def _stands(
 def _held_columns(
     now: FollowedShards, ways: Mapping[Shard, HeldWay], schema: bytes, named: Mapping[str, str], types: tuple[str, ...]
 ) -> HeldColumns:
-    numbers = dict[HeldWay, int]()
-    begins = tuple((shard, ((None, numbers.setdefault(way, len(numbers))),)) for shard, way in ways.items())
+    alike, numbers, found, begins = (
+        AlikePaths(),
+        dict[object, int](),
+        list[HeldWay](),
+        list[tuple[Shard, tuple[Begin]]](),
+    )
+    for shard, way in ways.items():
+        number = numbers.setdefault((tuple(map(alike.key, way.paths)), way.stored), len(found))
+        if number == len(found):
+            found.append(way)
+        begins.append((shard, ((None, number),)))
     names = tuple(named.get(name, flat_name(name)) for name in now.shard_names)
     # No row is of another shard.
-    return HeldColumns(schema, tuple(numbers), types, shards=ShardWays(names, begins, 0))
+    return HeldColumns(schema, tuple(found), types, shards=ShardWays(names, tuple(begins), 0))

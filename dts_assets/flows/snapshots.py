@@ -304,6 +304,7 @@ def _of_shards(
     step = None if key is None else step_of_shards(before, now, job.before)
     if step is None:
         job = _job(work, layer, table, replace(opened, anew=True), counts)
+    job = _laid_out(pipeline, job, columns)
     if key is None:
         return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
@@ -387,5 +388,5 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         not_removed=None if has_key(job.columns) else merged.not_removed.get(job.table, ALL_REMOVED),
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
-        doubt="" if job.following is None else job.following.present.doubt,
+        doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,
     )

@@ -1,4 +1,4 @@
-"""The columns of a merged table by the schemas of its shards, each of which follows the statements of its own.
+"""The columns of a merged table: those of its shards, each of which follows its own statements.
 
 The table has the present columns of all its shards. A column that a shard lacks is null in the shard's rows.
 """
@@ -14,21 +14,17 @@ from typing import TypeVar
 from dts_assets.model.columns import Column, joined_type, same_name
 from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
-from dts_assets.model.tables import TableId
+from dts_assets.stages.alike_paths import AlikePaths
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.row_origins import RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath, ValueStep
-from dts_assets.wire.ddl.column_definitions import Fill
-from dts_assets.wire.ddl.schema_changes import ColumnModified
+from dts_assets.stages.value_paths import ValuePath
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 
 Value = TypeVar("Value")
-
-_NO_TABLE = TableId("", "", "")
 
 
 @dataclass(frozen=True)  # without slots, for the cached properties
@@ -61,6 +57,12 @@ class FollowedShards:
         """True if inserts that lack a column may have a default that is known."""
         return any(one.has_defaults for one in self.shards.values())
 
+    @property
+    def doubt(self) -> str:
+        """The reason why columns or rows of a shard that is there are not proven; empty where all are."""
+        found = ((shard, one.doubt) for shard, one in self.shards.items() if shard not in self.gone)
+        return next((f"{'.'.join(shard)} at {doubt}" for shard, doubt in found if doubt), "")
+
     @cached_property
     def digest(self) -> str:
         """A digest of what rows that stand were made by.
@@ -71,7 +73,7 @@ class FollowedShards:
         return hashlib.sha256("\n".join(sorted(told)).encode(errors="surrogatepass")).hexdigest()[:16]
 
     def key_of(self, told: Iterable[KeySpan], *, keeps: bool) -> frozenset[str] | None:
-        """Return the names of the one key by which all changes find their rows, without the shard; None if there are several.
+        """Return the names of the one key that finds all rows of a shard; None if there are several.
 
         ``told`` has the keys that changes told, ``keeps`` says that the rows of dropped tables stay.
         """
@@ -102,48 +104,45 @@ class FollowedShards:
             PresentColumn(source, flat_name(one.name), one.type, one.is_key)
             for source, one in zip(self.names, keyed, strict=True)
         )
-        return PresentColumns(self.digest, changelog, tuple(columns))
+        return PresentColumns(self.digest, changelog, tuple(columns), self.doubt)
 
     def followed(self) -> FollowedColumns:
         """Return the ways of the values of all changes, by the shard and the position of each."""
-        numbers = dict[PastSchema, int]()
+        alike, numbers, schemas = AlikePaths(), dict[object, int](), list[PastSchema]()
         begins = []
         for shard, one in self.shards.items():
             found = list[Begin]()
             for schema in one.followed().schemas:
-                found.append((schema.since, numbers.setdefault(self._of_all(shard, schema), len(numbers))))
+                mine = self._of_all(shard, schema)
+                defaults = tuple(None if path is None else alike.key(path) for path in mine.defaults)
+                number = numbers.setdefault((tuple(map(alike.key, mine.paths)), mine.fields, defaults), len(schemas))
+                if number == len(schemas):
+                    schemas.append(mine)
+                found.append((schema.since, number))
             begins.append((shard, tuple(found)))
-        as_named = PastSchema(
-            None,
-            tuple(ValuePath(name) for name in self.names),
-            tuple(one.lake_names for one in self.columns),
-            (None,) * len(self.columns),
-        )
-        other = numbers.setdefault(as_named, len(numbers))
-        ways = ShardWays(self.shard_names, tuple(begins), other)
-        return FollowedColumns(tuple(numbers), tuple(one.type for one in self.columns), shards=ways)
+        as_named = tuple(map(ValuePath, self.names))
+        fields = tuple(one.lake_names for one in self.columns)
+        schemas.append(PastSchema(None, as_named, fields, (None,) * len(fields)))
+        ways = ShardWays(self.shard_names, tuple(begins), len(schemas) - 1)
+        return FollowedColumns(tuple(schemas), tuple(one.type for one in self.columns), shards=ways)
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:
-        """Return the ways of the values of a shard's rows that a snapshot has, which was made behind a state of the shard."""
+        """Return the ways of the values of a shard's rows in a snapshot that was made behind a state of it."""
         mine = self.shards[shard].from_state(number)
-        return (*self._by_place(shard, [_shared(one) for one in mine], ValuePath(None)), *self._shard_paths)
-
-    @property
-    def _shard_paths(self) -> tuple[ValuePath, ...]:
-        return tuple(map(ValuePath, self.shard_names))
+        return (*self._by_place(shard, mine, ValuePath(None)), *map(ValuePath, self.shard_names))
 
     def _of_all(self, shard: Shard, schema: PastSchema) -> PastSchema:
-        """Return a schema of a shard for the columns of the merged table, equal for shards that are alike."""
-        names, count = self.shard_names, len(self.shard_names)
-        paths = self._by_place(shard, [_shared(one) for one in schema.paths], ValuePath(None))
-        fields = self._by_place(shard, schema.fields, ())
-        defaults = self._by_place(shard, [None if one is None else _shared(one) for one in schema.defaults], None)
+        """Return a schema of a shard for the columns of the merged table."""
+        names = self.shard_names
         return PastSchema(
-            None, (*paths, *self._shard_paths), (*fields, *((one,) for one in names)), (*defaults, *(None,) * count)
+            None,
+            (*self._by_place(shard, schema.paths, ValuePath(None)), *map(ValuePath, names)),
+            (*self._by_place(shard, schema.fields, ()), *((one,) for one in names)),
+            (*self._by_place(shard, schema.defaults, None), *(None,) * len(names)),
         )
 
     def _by_place(self, shard: Shard, mine: Sequence[Value], none: Value) -> tuple[Value, ...]:
-        """Return what is of a shard's columns for those of the merged table, without the ones that tell the shard."""
+        """Return what a shard has for its columns for those of the merged table."""
         places = self._places[shard]
         return tuple(none if place is None else mine[place] for place in places)
 
@@ -161,7 +160,7 @@ class FollowedShards:
 def followed_shards(
     shards: Mapping[Shard, FollowedTable], gone: Collection[Shard], shard_names: Sequence[str]
 ) -> FollowedShards | None:
-    """Return a merged table with the present columns of its shards; None where no shard's schema is known.
+    """Return a merged table with the present columns of its shards; None where none is known.
 
     The columns stand in the order of the shard with the newest schema. Further ones of the other shards follow.
 
@@ -200,7 +199,7 @@ def known_origins(rows: RowOrigins) -> RowOrigins:
 
 
 def _seen(shard: Shard, one: FollowedTable, is_gone: bool) -> object:
-    """Return what tells shards apart by the rows that stand: one with a single schema by its columns alone."""
+    """Return what tells shards apart by rows that stand: of one schema its columns alone."""
     schema = one.states[-1].schema
     if one.is_moved or len(one.states) > 1 or schema is None:
         return shard, one.digest, is_gone
@@ -210,16 +209,3 @@ def _seen(shard: Shard, one: FollowedTable, is_gone: bool) -> object:
 def _kind(column: SchemaColumn) -> str:
     kind = server_type(column)
     return column.type if kind is None else kind.lake_type
-
-
-def _shared(path: ValuePath) -> ValuePath:
-    """Return a path without what its values do not depend on, so that shards that are alike have equal ones."""
-    return replace(path, steps=tuple(map(_shared_step, path.steps))) if path.steps else path
-
-
-def _shared_step(step: ValueStep) -> ValueStep:
-    change = step.change
-    if isinstance(change, ColumnModified):
-        return replace(step, change=replace(change, table=_NO_TABLE), time=None)
-    time = step.time if change.fill is Fill.NOW else None
-    return replace(step, change=replace(change, table=_NO_TABLE, after=None), time=time)

@@ -1,4 +1,4 @@
-"""Changes of shards that had another name: they are read as changes of the shard whose rows they tell of now.
+"""Changes of shards that had another name, read as changes of the shard that has the rows now.
 
 A statement that renames a shard moves its rows. Changes that stand before it have the former name, in the columns that tell the
 shard, or stand in the changelog of another table, without these columns.
@@ -26,9 +26,9 @@ _GONE = -1
 
 @dataclass(frozen=True, slots=True)
 class ShardMove:
-    """Changes of a shard behind ``since`` and not behind ``until``, whose rows are those of the shard ``into`` now.
+    """Changes of a shard whose rows are those of the shard ``into`` now.
 
-    None stands for no bound.
+    They stand behind ``since`` and not behind ``until``; None stands for no bound.
     """
 
     shard: Shard
@@ -91,7 +91,7 @@ class MovedShards:
                         yield row, number
 
     def _image(self, image: pa.StructArray, parts: Sequence[pa.Array], empties: pa.Array | None) -> pa.StructArray:
-        """Return an image with the shard that has its row; a truncation tells the shard in an image of its own."""
+        """Return an image with the shard that has its row; a truncation gets one."""
         there = image.is_valid() if empties is None else pc.or_(image.is_valid(), empties)
         children = {field.name: pc.struct_field(image, [number]) for number, field in enumerate(image.type)}
         for name, part in zip(self.names, parts, strict=True):

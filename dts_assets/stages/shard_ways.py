@@ -1,4 +1,4 @@
-"""The ways of rows in a merged table: each shard has schemas of its own, so a row's way depends on its shard.
+"""The ways of rows in a merged table, by shards: each has schemas of its own.
 
 A way is a number. What stands for it, such as paths of values, is known to the caller; shards that are alike have ways in common.
 """
@@ -33,7 +33,7 @@ class ShardWays:
     other: int
 
     def numbers(self, shards: Sequence[pa.Array], place: Place | None = None) -> Numbers:
-        """Return the way of each row, by its shard columns and its position; without positions the first of its shard."""
+        """Return the way of each row by its shard and position, without positions the first."""
         codes = self._codes(shards)
         found = np.full(len(codes), self.other, np.int64)
         order = np.argsort(codes, kind="stable")
