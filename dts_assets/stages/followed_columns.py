@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Mask, Numbers, as_mask
-from dts_assets.stages.shard_truncations import shard_columns_of
 from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
@@ -55,10 +54,13 @@ class FollowedColumns:
         """True if values may not fit the types that they get."""
         return any(path.has_steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
 
-    def schemas_of(self, changes: pa.RecordBatch, positions: tuple[Numbers, Numbers, Numbers]) -> Numbers:
-        """Return the number of the schema of each change, by lineages, file numbers and positions."""
+    def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers], shards: Sequence[pa.Array] = ()) -> Numbers:
+        """Return the number of the schema of each change, by lineages, file numbers and positions.
+
+        Of a merged table ``shards`` are the columns that tell the shards of the changes.
+        """
         if self.shards is not None:
-            return self.shards.numbers(shard_columns_of(changes, self.shards.names), positions)
+            return self.shards.numbers(shards, positions)
         lineage, file, offset = positions
         begins = [(one.since.lineage, one.since.file, one.since.position) for one in self.schemas[1:] if one.since]
         found = np.zeros(len(lineage), np.int64)

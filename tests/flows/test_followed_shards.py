@@ -17,7 +17,8 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml, Source
 from tests.flows.source_tables import BIGINT, INT, TEXT, Field, Kind, Table
-from tests.flows.test_merged_tables import MERGE, shards_of
+from tests.flows.test_merged_tables import MERGE, ORDERS, shards_of
+from tests.flows.test_shards import put
 from tests.tiers import times
 
 Alter = Callable[[Table], str | None]
@@ -187,3 +188,61 @@ def test_rolling_statements_leave_the_union_of_the_shards(seed: int, bench_of: B
     harness.settle()
     assert shown(harness) == life.after[-1]
     assert not harness.pipeline.ledger.paused_tables()
+
+
+def alter(source: Source, window: int, second: int, tables: list[Table], clause: str) -> None:
+    for number, table in enumerate(tables):
+        database, name = table.sent_as or ("", "")
+        at = border(window) + (second + number) * SECOND
+        source.transaction(at, Ddl(f"ALTER TABLE {database}.{name} {clause}"))
+
+
+def test_shards_that_are_altered_in_one_run_keep_their_files(bench_of: Bench, tmp_path: Path) -> None:
+    tables = shards_of(2, 2)
+    source = short_source(*tables)
+    for number, table in enumerate(tables):
+        put(source, 0, 1 + number, table, 1, 2)
+    source.checkpoint(border(0) + 500 * SECOND)
+    alter(source, 1, 1, tables, "RENAME COLUMN note TO text, ADD COLUMN more int FIRST, MODIFY n bigint")
+    source.checkpoint(border(1) + 500 * SECOND)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=2, merge=MERGE)
+    harness.all(0)
+    path = harness.pipeline.table_path("snapshot", ORDERS)
+    files = {one.path for one in harness.pipeline.lake.data_files(path)}
+    harness.all(1)
+    fields = harness.pipeline.lake.fields(path)
+    assert fields is not None
+    assert [name for name, _ in fields][:6] == ["more", "id", "n", "text", *SHARD]
+    assert dict(fields)["n"] == "bigint"
+    assert {one.path for one in harness.pipeline.lake.data_files(path)} == files
+
+
+def test_shards_whose_key_changes_have_what_events_told(bench_of: Bench, tmp_path: Path) -> None:
+    """Without one key for all changes the rows are those of the changelog, in any order of windows."""
+    tables = shards_of(2, 1)
+    source = short_source(*tables)
+    for number, table in enumerate(tables):
+        put(source, 0, 1 + number, table, 1, 2, n=1)
+    alter(source, 0, 9, tables, "ADD COLUMN more int DEFAULT 5")
+    for table in tables:
+        table.columns.append(Field("more", INT))
+    put(source, 0, 20, tables[0], 3, n=1, more=6)
+    source.checkpoint(border(0) + 500 * SECOND)
+    alter(source, 1, 1, tables, "DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)")
+    for table in tables:
+        table.columns[1] = Field("n", INT, True)
+        source.rows[table.name] = {(row["id"], row["n"]): row for row in source.rows[table.name].values()}
+        put(source, 1, 20, table, 1, n=2, more=7)
+    source.checkpoint(border(1) + 500 * SECOND)
+    told = [("shop_00", 1, 1, None), ("shop_00", 1, 2, 7), ("shop_00", 2, 1, None), ("shop_00", 3, 1, 6)]
+    told += [("shop_01", 1, 1, None), ("shop_01", 1, 2, 7), ("shop_01", 2, 1, None)]
+    for order in ((0, 1), (1, 0), ()):
+        harness = open_short(bench_of, tmp_path / f"{order}", source.messages, windows=2, merge=MERGE)
+        for window in order:
+            harness.all(window)
+            if order == (0, 1) and window == 0:
+                assert {row["more"] for row in harness.rows("snapshot", "shop", "orders")} == {5, 6}
+        harness.settle()
+        assert not harness.pipeline.ledger.paused_tables()
+        rows = harness.rows("snapshot", "shop", "orders")
+        assert sorted(tuple(row[name] for name in ("_source_database", "id", "n", "more")) for row in rows) == told
