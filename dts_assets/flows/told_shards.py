@@ -24,23 +24,22 @@ def told_of_shards(
     """Yield the shapes that events of shards told.
 
     A cell tells where a shard was met first, and not where it was met last. So a cell in which the shard had one shape tells that
-    position alone. One with several shapes tells that each was there, where no statement of the window says so.
+    position alone. Of several shapes the last one is told at the end of the cell, unless statements of the window say more.
     """
     kept = {(row.window_start, row.kafka_partition, row.table): row for row in counts if row.kept}
     cells: dict[tuple[Cell, TableId], list[TableShapeRow]] = {}
     for row in shapes:
         cells.setdefault(((row.window_start, row.kafka_partition), row.table), []).append(row)
-    altered, seen = _altered({table for _, table in cells}, statements), set[TableId]()
+    altered = _altered({table for _, table in cells}, statements)
     for (cell, shard), rows in sorted(cells.items(), key=lambda one: one[0]):
         count = kept.get((*cell, lake_table(shard)))
         first = min((row.first_position for row in rows if row.first_position is not None), default=None)
         if count is None or first is None or count.last_position is None:
             continue
         found = tuple(sorted({row.columns for row in rows}, key=repr))
-        if len(found) == 1 or (cell[0], shard) not in altered or shard not in seen:
-            last = first if len(found) == 1 else count.last_position
-            yield ToldShapes(shard, first, last, found, bool(count.keys), cell[0])
-        seen.add(shard)
+        last = first if len(found) == 1 else count.last_position
+        ends = (cell[0], shard) not in altered
+        yield ToldShapes(shard, first, last, found, bool(count.keys), cell[0], ends)
 
 
 def _altered(
