@@ -183,7 +183,7 @@ class FollowedTables:
 
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
-        """The shapes and the counts of all tables that matter, by the names of their sources; of merged ones by their own."""
+        """The shapes and counts by source tables; counts of merged tables stand by these."""
         known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
         related = related_tables({*self.sources.values(), *self._shards}, known, self._statements)
         names = {self.pipeline.settings.routes.lake_table(one): one for one in related}

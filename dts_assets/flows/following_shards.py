@@ -1,4 +1,4 @@
-"""How the snapshot of a merged table gets the columns of its shards, and how its rows follow."""
+"""The way of a merged table's snapshot, and of its rows, to the columns of its shards."""
 
 from __future__ import annotations
 

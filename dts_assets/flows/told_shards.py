@@ -1,4 +1,4 @@
-"""What events tell of the schemas of shards, whose changes are counted for their merged table alone."""
+"""The schemas of shards as events tell them: changes are counted for the merged table alone."""
 
 from __future__ import annotations
 

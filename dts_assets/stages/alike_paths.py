@@ -1,4 +1,4 @@
-"""Paths of values that are equal for shards that are alike, though each shard had its statements at its own time."""
+"""Paths of values that are equal for shards which had the same statements, each at its own time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dts_assets.wire.ddl.schema_changes import ColumnModified
 _NO_TABLE = TableId("", "", "")
 
 PathKey = tuple[str | None, ValueStep | None, int]
-"""What a path does to values: its origin, its first step, and the number of the steps behind it."""
+"""The origin of a path, its first step, and the number of the steps behind it."""
 
 
 @dataclass(slots=True)

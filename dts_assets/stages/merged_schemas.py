@@ -59,7 +59,7 @@ class FollowedShards:
 
     @property
     def doubt(self) -> str:
-        """The reason why columns or rows of a shard that is there are not proven; empty where all are."""
+        """The reason why columns or rows of some shard are not proven; empty where all are."""
         found = ((shard, one.doubt) for shard, one in self.shards.items() if shard not in self.gone)
         return next((f"{'.'.join(shard)} at {doubt}" for shard, doubt in found if doubt), "")
 
@@ -73,7 +73,7 @@ class FollowedShards:
         return hashlib.sha256("\n".join(sorted(told)).encode(errors="surrogatepass")).hexdigest()[:16]
 
     def key_of(self, told: Iterable[KeySpan], *, keeps: bool) -> frozenset[str] | None:
-        """Return the names of the one key that finds all rows of a shard; None if there are several.
+        """Return the names of the key that finds all rows; None if there are several.
 
         ``told`` has the keys that changes told, ``keeps`` says that the rows of dropped tables stay.
         """
@@ -127,7 +127,7 @@ class FollowedShards:
         return FollowedColumns(tuple(schemas), tuple(one.type for one in self.columns), shards=ways)
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:
-        """Return the ways of the values of a shard's rows in a snapshot that was made behind a state of it."""
+        """Return the ways of a shard's rows in a snapshot that was made behind a state."""
         mine = self.shards[shard].from_state(number)
         return (*self._by_place(shard, mine, ValuePath(None)), *map(ValuePath, self.shard_names))
 
