@@ -56,13 +56,13 @@ def _emptied(count: int) -> Shards:
 
 
 def _changes(count: int) -> pa.RecordBatch:
-    """Changes of as many shards, of which some empty a whole database."""
+    """Changes of as many shards, of which two empty a whole database."""
     zeros, places = np.zeros(count, np.int64), np.arange(count)
     position = pa.StructArray.from_arrays(
         [pa.array(one) for one in (zeros, zeros, places)], ["lineage", "file", "position"]
     )
-    op = ["truncate" if number % 9 == 2 else "insert" for number in range(count)]
-    values = [[f"s{number % 5}", f"s{number}" if number % 9 != 2 else ""] for number in range(count)]
+    op = ["truncate" if number in (2, 11) else "insert" for number in range(count)]
+    values = [[f"s{number % 5}", f"s{number}" if number not in (2, 11) else ""] for number in range(count)]
     image = pa.array([dict(zip(NAMES, one, strict=True)) for one in values])
     columns = {"op": pa.array(op), "source_position": position, "before": image, "after": image}
     return pa.RecordBatch.from_pydict(columns)
