@@ -5,13 +5,14 @@ They are read for tables of which something says that their columns changed: a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dts_assets.flows.known_tables import known_sources, known_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import RULES, related_tables, stored_statements
+from dts_assets.flows.told_shards import told_of_shards
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.frontier import Frontier
@@ -23,16 +24,18 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
+from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
 from dts_assets.stages.row_origins import RowOrigin, RowOrigins, name_changes, row_origins
+from dts_assets.stages.shard_truncations import Shard
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 
 
 def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
-    """Return the source table whose statements a snapshot follows; None where it follows none.
+    """Return the one source table whose statements a snapshot follows; None where there is none.
 
-    The rows of a merged table come from several source tables, each of which has columns of its own.
+    The rows of a merged table come from its shards, each of which has columns of its own.
     """
     if pipeline.settings.routes.shard_columns(table):
         return None
@@ -56,13 +59,28 @@ class FollowedTables:
     pipeline: Pipeline
     tables: Mapping[TableId, Sequence[Column]]
 
-    def at(self, table: TableId, frontier: Frontier) -> FollowedTable | None:
+    def at(self, table: TableId, frontier: Frontier) -> FollowedTable | FollowedShards | None:
         """Return a table with the last schema that a frontier holds; None where no schema is known."""
-        rows = row_origins(self._histories(frontier), self.sources[table], self._columns)
-        found = self._followed(table, rows, self.pipeline.settings.schema_policy(table))
-        if found is None or not found.is_moved:
-            return found
-        return replace(found, moved_rows=self._moved_rows(rows.origins))
+        if self.pipeline.settings.routes.shard_columns(table):
+            return self._shards_at(table, frontier)
+        source = self.sources[table]
+        rows = row_origins(self._histories(frontier), source, self._columns)
+        return self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
+
+    def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
+        """Return a merged table with the columns of its shards."""
+        histories, routes = self._histories(frontier), self.pipeline.settings.routes
+        known = {*self._columns, *known_sources(self.pipeline).get(table, ())}
+        shards, gone = dict[Shard, FollowedTable](), set[Shard]()
+        for source, states in histories.items():
+            if routes.decoded_table(source) == table and routes.takes_shard(table, source):
+                rows = known_origins(row_origins(histories, source, known))
+                found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
+                if found is not None:
+                    shards[routes.shard(source)] = found
+                    if states[-1].schema is None:
+                        gone.add(routes.shard(source))
+        return followed_shards(shards, gone, routes.shard_columns(table))
 
     def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
         """Return the statements that change a table's history by no event, as far as a frontier holds them."""
@@ -76,20 +94,26 @@ class FollowedTables:
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:
         """Return the way of changes under former names to a history; None where no schema is known."""
-        found = self._followed(table, rows, SchemaPolicy.FOLLOW)
+        found = self._followed(table, self.sources[table], rows, SchemaPolicy.FOLLOW)
         return None if found is None else arrived_columns(found, self.tables[table])
 
-    def _followed(self, table: TableId, rows: RowOrigins, policy: SchemaPolicy) -> FollowedTable | None:
-        source, readers = self.sources[table], self._readers(table)
-        return followed_table(
+    def _followed(
+        self, table: TableId, source: TableId, rows: RowOrigins, policy: SchemaPolicy
+    ) -> FollowedTable | None:
+        readers = self._readers(table)
+        merged = dict.fromkeys([source, *known_sources(self.pipeline).get(table, ())], self.tables[table])
+        found = followed_table(
             rows,
-            {**self._columns, source: self.tables[table]},
+            {**self._columns, **merged},
             source,
             readers.lake_type,
             left_out=readers.is_left_out,
             shown_otherwise=readers.is_shown_otherwise,
             policy=policy,
         )
+        if found is None or not found.is_moved:
+            return found
+        return replace(found, moved_rows=self._moved_rows(rows.origins))
 
     def _readers(self, table: TableId) -> _Readers:
         settings = self.pipeline.settings
@@ -179,15 +203,33 @@ class FollowedTables:
         found = {table: followed_source(self.pipeline, table) for table in self.tables}
         return {table: source for table, source in found.items() if source is not None}
 
+    @property
+    def _shards(self) -> Iterator[TableId]:
+        """The known shards of the merged tables."""
+        routes, known = self.pipeline.settings.routes, known_sources(self.pipeline)
+        for table in self.tables:
+            if routes.shard_columns(table):
+                yield from known.get(table, ())
+
     @cached_property
     def _statements(self) -> tuple[SourceStatement, ...]:
         return tuple(stored_statements(self.pipeline, None))
 
     @cached_property
     def _told(self) -> tuple[ToldShapes, ...]:
-        return tuple(told_shapes(self._ledger_rows[1], self._ledger_rows[0]))
+        shapes, counts = self._ledger_rows
+        shards, mine = {*self._shards}, self.pipeline.settings.routes.lake_table
+        told = told_of_shards((row for row in shapes if row.table in shards), counts, self._statements, mine)
+        return (*told_shapes(counts, shapes), *told)
 
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
+        """The shapes and counts by source tables; counts of merged tables stand by these."""
         known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
-        return self.pipeline.ledger.of_tables(related_tables(self.sources.values(), known, self._statements))
+        related = related_tables({*self.sources.values(), *self._shards}, known, self._statements)
+        names = {self.pipeline.settings.routes.lake_table(one): one for one in related}
+        shapes, counts = self.pipeline.ledger.of_tables({*related, *names})
+        merged = self.pipeline.settings.routes.shard_columns
+        return shapes, [
+            row if merged(row.table) else replace(row, table=names.get(row.table, row.table)) for row in counts
+        ]

@@ -13,7 +13,7 @@ from dts_assets.errors import LakeTableError
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshot_files import HeldColumns
+from dts_assets.flows.snapshot_files import HeldColumns, HeldWay
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, same_name
@@ -77,11 +77,12 @@ class Following:
     ``columns`` are those of the source as the lake has them. ``changes`` read changelogs, ``held`` reads rows that stand; None
     where they are read as they stand. New files go to ``target``, and ``planned`` comes in their commit; None where the table has
     these columns. Where rows are found by another key from some position on, ``parts`` are taken over one after the other.
-    ``origins`` are the changelogs of a table that had another name; none where its own changelog has all changes.
+    ``origins`` are the changelogs of a table that had another name; none where its own changelog has all changes. ``present``
+    stands in the commit; None where the table follows statements no more.
     """
 
     columns: tuple[Column, ...]
-    present: PresentColumns
+    present: PresentColumns | None
     changes: FollowedColumns
     held: HeldColumns | None
     target: WriteTarget
@@ -151,11 +152,11 @@ def following(
     """
     path, now = pipeline.table_path(layer.name, table), step.now
     there, target = dict(pipeline.lake.fields(path) or ()), pipeline.lake.target(path, "")
-    named = _stored_names(columns, state)
+    named = names_that_stand(columns, state)
     start = len(now.states) - 1 if step.before is None else step.before
     paths = now.from_state(start)
     stands = _Stands.of(state, there)
-    stored = _stored(paths, named, stands.types)
+    stored = stored_names(paths, named, stands.types)
     shown = [place for place in range(len(paths)) if place not in now.mapped]
     wanted = layer.columns_of(pipeline.settings, table, [now.columns[place] for place in shown])
     names = tuple(flat_name(one.name) for one in now.columns)
@@ -179,7 +180,7 @@ def following(
         HeldColumns, target.schema, in_hexadecimal=stands.in_hexadecimal, mapped=frozenset(now.mapped)
     )
     if step.before is not None and (otherwise or not as_they_stand):
-        held = held_columns(paths, stored, now.types)
+        held = held_columns((HeldWay(paths, stored),), now.types)
     keeps = DELETED_AT in layer.added(pipeline.settings, table)
     first = step.before if step.before is not None else 0 if keeps else now.created
     parts = now.key_parts(told, since=first)
@@ -195,7 +196,7 @@ def following(
         if number == 0 and step.before is not None:
             paths = now.from_state(step.before, later)
             kinds = (*now.types, *(one.type for one in more))
-            standing = held_columns(paths, _stored(paths, named, stands.types), kinds)
+            standing = held_columns((HeldWay(paths, stored_names(paths, named, stands.types)),), kinds)
         made.append(
             FollowedPart(
                 part,
@@ -269,7 +270,9 @@ def origins_of(
     return tuple(found)
 
 
-def _stored(paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping[str, str]) -> tuple[str | None, ...]:
+def stored_names(
+    paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping[str, str]
+) -> tuple[str | None, ...]:
     """Return the names of the stored columns at which paths begin; None where there is none."""
     spelled = {same_name(name): name for name in there}
     return tuple(
@@ -278,7 +281,7 @@ def _stored(paths: Sequence[ValuePath], named: Mapping[str, str], there: Mapping
     )
 
 
-def _stored_names(columns: Sequence[Column], state: SnapshotState) -> Mapping[str, str]:
+def names_that_stand(columns: Sequence[Column], state: SnapshotState) -> Mapping[str, str]:
     """Return the names that columns of the source have in a snapshot as it stands."""
     if state.present is not None:
         return {one.source: one.name for one in state.present.columns if one.place != "gone"}

@@ -140,6 +140,11 @@ def related_tables(
     return frozenset(related)
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a statement or of a name."""
+    return _WORDS.findall(text)
+
+
 def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:
     """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
     for rows in _ddl_rows(pipeline, starts):

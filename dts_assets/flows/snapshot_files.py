@@ -22,6 +22,7 @@ from dts_assets.stages.key_operations import Operations, standing
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.mapped_columns import out_of_map
 from dts_assets.stages.mapped_texts import as_texts, from_texts
+from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.snapshot_in_arrow import Touched, invalid_texts, keys_of_rows, text_of
 from dts_assets.stages.value_paths import ValuePath, followed
 from dts_assets.store.cast import cast_to_schema
@@ -58,27 +59,40 @@ class HeldFile:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldColumns:
-    """The way of rows that stand to the columns that their table gets now.
+class HeldWay:
+    """A way of rows that stand to the columns that their table gets now.
 
-    ``schema`` is the serialized Arrow schema of the table as it stands, with field ids. For each column the table gets, ``paths``
-    has the way of its values, ``stored`` the name of its origin in that schema (None where it has none), ``types`` its lake type.
-    Of origins that stand in the map of new columns ``in_hexadecimal`` are bytes; columns at the places ``mapped`` stand there.
+    For each of the columns ``paths`` has the way of its values, and ``stored`` the name of its origin in the table as it stands;
+    None where it has none.
+    """
+
+    paths: tuple[ValuePath, ...]
+    stored: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldColumns:
+    """The ways of rows that stand to the columns that their table gets now.
+
+    ``schema`` is the serialized Arrow schema of the table as it stands, with field ids, ``types`` are the lake types of the
+    columns. There is one of the ``ways``; of a merged table ``shards`` tells the number of a row's way by its shard. Its columns
+    have the names that the table has for them as it stands. Of origins that stand in the map of new columns ``in_hexadecimal``
+    are bytes; columns at the places ``mapped`` stand there.
     """
 
     schema: bytes
-    paths: tuple[ValuePath, ...]
-    stored: tuple[str | None, ...]
+    ways: tuple[HeldWay, ...]
     types: tuple[str, ...]
     family: Family | None = None
+    shards: ShardWays | None = None
     in_hexadecimal: frozenset[str] = frozenset()
     mapped: frozenset[int] = frozenset()
 
-    def cells(self, place: int, stored: pa.Array | None, texts: pa.Array | None, count: int) -> Cells:
+    def cells(self, way: HeldWay, place: int, stored: pa.Array | None, texts: pa.Array | None, count: int) -> Cells:
         """Return the values of a column, of stored values of its origin."""
-        origin, path, is_mapped = self.stored[place], self.paths[place], place in self.mapped
+        origin, path, is_mapped = way.stored[place], way.paths[place], place in self.mapped
         from_map = origin is not None and key_in_map(origin) is not None
-        if from_map and is_mapped and not path.steps:
+        if from_map and is_mapped and not path.has_steps:
             assert stored is not None, "the origin is stored"
             return Cells.of(stored)
         if from_map and stored is not None:
@@ -276,7 +290,8 @@ class HeldRows:
             yield from self._batches_as_they_stand(names, groups, at_once=at_once)
             return
         places = [place for place, name in enumerate(self._shape.names) if name in names or "_invalid" in names]
-        origins = [name for place in places if (name := self._columns.stored[place]) is not None]
+        origins = [name for way in self._columns.ways for place in places if (name := way.stored[place]) is not None]
+        origins += () if self._columns.shards is None else self._columns.shards.names
         others = [name for name in names if name not in self._shape.names]
         for rows in self._batches_as_they_stand(
             list(dict.fromkeys([*origins, *others, "_invalid"])), groups, at_once=at_once
@@ -287,12 +302,30 @@ class HeldRows:
         self, rows: pa.RecordBatch, names: Sequence[str], places: Sequence[int], columns: HeldColumns
     ) -> pa.RecordBatch:
         """Return rows that stand with the columns that their table gets now."""
+        if columns.shards is None:
+            return self._on_way(rows, names, places, columns, columns.ways[0])
+        ways = columns.shards.numbers([rows.column(name) for name in columns.shards.names])
+        numbers = np.unique(ways).tolist() or [0]
+        if len(numbers) == 1:
+            return self._on_way(rows, names, places, columns, columns.ways[numbers[0]])
+        at = [np.flatnonzero(ways == number) for number in numbers]
+        parts = [
+            self._on_way(rows.take(pa.array(mine)), names, places, columns, columns.ways[number])
+            for mine, number in zip(at, numbers, strict=True)
+        ]
+        back = pa.array(np.argsort(np.concatenate(at)))
+        whole = [pa.concat_arrays([part.column(place) for part in parts]).take(back) for place in range(len(names))]
+        return pa.RecordBatch.from_arrays(whole, schema=parts[0].schema)
+
+    def _on_way(
+        self, rows: pa.RecordBatch, names: Sequence[str], places: Sequence[int], columns: HeldColumns, way: HeldWay
+    ) -> pa.RecordBatch:
         found, texts, invalid = dict[str, pa.Array](), [], rows.column("_invalid")
         for place in places:
-            name, origin = self._shape.names[place], columns.stored[place]
+            name, origin = self._shape.names[place], way.stored[place]
             stored = None if origin is None else rows.column(origin)
             told = None if origin is None or invalid.null_count == len(invalid) else text_of(invalid, [origin])
-            cells = columns.cells(place, stored, told, rows.num_rows)
+            cells = columns.cells(way, place, stored, told, rows.num_rows)
             found[name] = cells.values
             texts.append((name, cells.texts))
         found |= {name: rows.column(name) for name in names if name not in self._shape.names}

@@ -13,6 +13,14 @@ from dts_assets.flows.apart import do_apart
 from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_source
 from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
+from dts_assets.flows.following_shards import (
+    ShardsStep,
+    are_plain,
+    as_events_told,
+    following_shards,
+    origins_of_shards,
+    step_of_shards,
+)
 from dts_assets.flows.known_tables import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
@@ -23,6 +31,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.tables_plan import MARKED
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import KeyPeriod, list_digest, periods_between, spans_of
@@ -42,7 +51,9 @@ from dts_assets.planning.snapshot_plans import (
     replaced_windows,
     windows_by_table,
 )
+from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.history_statements import MOVED
+from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import history_layout, snapshot_layout
 
@@ -214,11 +225,11 @@ def _follower(
     counts: _Counts,
 ) -> Callable[[TableId], SnapshotJob | Fault]:
     """Return the function that gives planned jobs their columns, or the fault of a table that stops."""
-    pipeline = work.pipeline
+    pipeline, routes = work.pipeline, work.pipeline.settings.routes
     may_follow = {
         table: job
         for table, job in planned.items()
-        if layer is SNAPSHOT and followed_source(pipeline, table) is not None
+        if layer is SNAPSHOT and (followed_source(pipeline, table) is not None or routes.shard_columns(table))
     }
     shapes = _told_shapes(pipeline, may_follow)
     asked = {
@@ -233,6 +244,7 @@ def _follower(
             made_again=_makes_again(work, table, job.before.frontier),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
+        or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
     }
     tables = FollowedTables(pipeline, asked)
 
@@ -241,14 +253,20 @@ def _follower(
         job = _with_columns(pipeline, job, columns) if table not in asked else job
         if table in asked:
             now = tables.at(table, job.plan.state.frontier)
+            if isinstance(now, FollowedShards):
+                before = tables.at(table, job.before.frontier)
+                return noted(_of_shards(work, layer, job, opened[table], counts, tables, before, now))
             stood_at, before = opened[table].stood_at, tables.at(table, job.before.frontier)
             stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
+            assert not isinstance(before, FollowedShards), "a table is merged or not"
+            assert not isinstance(stood, FollowedShards), "a table is merged or not"
             stop = None if now is None else stop_of(pipeline, table, stood_at, stood, now)
             if stop is not None:
                 return stop
             if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
                 job = _with_columns(pipeline, job, columns)
             else:
+                assert not isinstance(before, FollowedShards), "a table is merged or not"
                 step = step_of(before, now, job.before)
                 told_keys = spans_of(
                     period
@@ -268,10 +286,13 @@ def _follower(
                 told = told_keys if now.is_moved else job.plan.spans
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
                 job = _followed(job, found)
-        seen = shapes.get(table, set())
+        return noted(job)
+
+    def noted(job: SnapshotJob) -> SnapshotJob:
+        """Return a job whose state has the columns that events told last."""
+        seen = shapes.get(job.table, set())
         shape = job.plan.state.shape if not seen else next(iter(seen)) if len(seen) == 1 else ""
-        state = replace(job.plan.state, shape=shape)
-        return replace(job, plan=replace(job.plan, state=state))
+        return replace(job, plan=replace(job.plan, state=replace(job.plan.state, shape=shape)))
 
     return follow
 
@@ -317,6 +338,35 @@ def _history_follower(
         return _with_columns(pipeline, job, columns)
 
     return follow
+
+
+def _of_shards(
+    work: LayerWork,
+    layer: Layer,
+    job: SnapshotJob,
+    opened: _Opened,
+    counts: _Counts,
+    tables: FollowedTables,
+    before: FollowedTable | FollowedShards | None,
+    now: FollowedShards,
+) -> SnapshotJob:
+    """Return the job of a merged table whose shards' schemas are known."""
+    pipeline, table, columns = work.pipeline, job.table, tuple(work.tables[job.table])
+    assert not isinstance(before, FollowedTable), "a table is merged or not"
+    key = now.key_of(spans_of(counts.told_keys(table)), keeps=DELETED_AT in layer.added(pipeline.settings, table))
+    if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
+        return _with_columns(pipeline, job, columns)
+    step = None if key is None else step_of_shards(before, now, job.before)
+    if step is None:
+        job = _job(work, layer, table, replace(opened, anew=True), counts)
+    job = _laid_out(pipeline, job, columns)
+    if key is None:
+        return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
+    step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
+    origins = origins_of_shards(pipeline, tables, table, now)
+    starts = {start for one in origins for start in counts.truncating(one.table)}
+    job = replace(job, truncating=job.truncating | starts)
+    return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 
 def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:
@@ -393,5 +443,5 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         not_removed=None if has_key(job.columns) else merged.not_removed.get(job.table, ALL_REMOVED),
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
-        doubt="" if job.following is None else job.following.present.doubt,
+        doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,
     )

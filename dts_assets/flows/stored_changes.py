@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import at_or_before
+from dts_assets.stages.moved_shards import MovedShards
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import read_batches
 
@@ -18,13 +19,15 @@ from dts_assets.store.files import read_batches
 class ChangesSource:
     """A changelog: the folder of its files, their store, and the positions between which its changes count.
 
-    They stand behind ``since`` and not behind ``until``; None stands for no bound.
+    They stand behind ``since`` and not behind ``until``; None stands for no bound. ``moved`` are the shards of a merged table in
+    which rows had another name; None where all changes have the name of now.
     """
 
     location: str = ""
     store: FileStore = field(default_factory=FileStore)
     since: SourcePosition | None = None
     until: SourcePosition | None = None
+    moved: MovedShards | None = None
 
     def batches(
         self,
@@ -41,7 +44,9 @@ class ChangesSource:
     def _bounded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.since is not None:
             batch = batch.filter(pa.array(~at_or_before(batch, self.since)))
-        return batch if self.until is None else batch.filter(pa.array(at_or_before(batch, self.until)))
+        if self.until is not None:
+            batch = batch.filter(pa.array(at_or_before(batch, self.until)))
+        return batch if self.moved is None else self.moved.read(batch)
 
 
 def stored_changes(

@@ -263,7 +263,9 @@ class Changes:
         if shape.followed is None:
             self._images = StoredImages(rows, [column.lake_names for column in shape.columns])
         else:
-            self._images = FollowedImages(rows, shape.followed, shape.followed.schemas_of(positions_of(rows)))
+            ways = shape.followed.shards
+            shards = () if ways is None else shard_columns_of(rows, ways.names)
+            self._images = FollowedImages(rows, shape.followed, shape.followed.schemas_of(positions_of(rows), shards))
         self._values = {image: [self._typed(image, place) for place in range(len(shape.columns))] for image in IMAGES}
 
     @property

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Mask, Numbers, as_mask
 from dts_assets.stages.mapped_texts import as_texts
+from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.stages.value_paths import ValuePath, followed
@@ -40,21 +41,28 @@ class PastSchema:
 class FollowedColumns:
     """The columns of a table by all schemas of its changes, in the order of their positions.
 
-    ``types`` are the lake types of the columns. The values of those whose places are ``mapped`` are the texts of such values.
+    ``types`` are the lake types of the columns. The values of those whose places are ``mapped`` are the texts of such values. Of
+    a merged table ``shards`` tells the number of a change's schema by its shard, too.
     """
 
     schemas: tuple[PastSchema, ...]
     types: tuple[str, ...]
     family: Family | None = None
     mapped: frozenset[int] = frozenset()
+    shards: ShardWays | None = None
 
     @property
     def may_be_unfit(self) -> bool:
         """True if values may not fit the types that they get."""
         return any(path.has_steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
 
-    def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers]) -> Numbers:
-        """Return the number of the schema of each change, by lineages, file numbers and positions."""
+    def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers], shards: Sequence[pa.Array] = ()) -> Numbers:
+        """Return the number of the schema of each change, by lineages, file numbers and positions.
+
+        Of a merged table ``shards`` are the columns that tell the shards of the changes.
+        """
+        if self.shards is not None:
+            return self.shards.numbers(shards, positions)
         lineage, file, offset = positions
         begins = [(one.since.lineage, one.since.file, one.since.position) for one in self.schemas[1:] if one.since]
         found = np.zeros(len(lineage), np.int64)

@@ -107,7 +107,7 @@ class LifeRecorder:
     def begin(self, databases: Sequence[str] = ("d",), *, strict: bool = True, image: str = "FULL") -> None:
         """Forget everything, and make the databases."""
         cursor = self._connection.cursor()
-        for name in ("d", "e"):
+        for name in dict.fromkeys(("d", "e", *databases)):
             cursor.execute(f"DROP DATABASE IF EXISTS {name}")
             self._replaying.cursor().execute(f"DROP DATABASE IF EXISTS {name}")
         cursor.execute("RESET MASTER")

@@ -110,7 +110,7 @@ def schema_history(
     shapes = sorted(told, key=lambda one: (one.first, one.last, one.table, repr(one.shapes)))
     for number, one in enumerate(shapes):
         points.append(_Point(one.first, _Kind.FIRST, number))
-        if one.last > one.first or len(one.shapes) > 1:
+        if one.ends and (one.last > one.first or len(one.shapes) > 1):
             points.append(_Point(one.last, _Kind.LAST, number))
     following = _Following(Catalog(rules=rules), in_order)
     for point in sorted(points, key=lambda one: (one.position, one.kind, one.number)):

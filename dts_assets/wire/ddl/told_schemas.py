@@ -36,7 +36,7 @@ class ToldShapes:
 
     Events stand at both positions. There is one shape, or several of which each was told somewhere in between. ``tells_keys``
     says that the events tell primary keys, so that a shape without a key is one of a table without a key. ``window_start`` is the
-    window of the events.
+    window of the events. Without ``ends`` it is not known that an event stands at ``last``, and the last one may be before it.
     """
 
     table: TableId
@@ -45,6 +45,7 @@ class ToldShapes:
     shapes: tuple[Shape, ...]
     tells_keys: bool = True
     window_start: datetime | None = None
+    ends: bool = True
 
 
 def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) -> list[ToldShapes]:
