@@ -68,7 +68,10 @@ class SchemaSources:
 
     @property
     def tables(self) -> tuple[TableId, ...]:
-        """All tables that statements or events tell of, by name, but those that were there within a statement alone."""
+        """All tables that statements or events tell of, by name.
+
+        Those that were there within one statement alone are left out.
+        """
         histories = schema_history(self.statements, (), rules=RULES)
         told = (table for table, states in histories.items() if any(one.schema is not None for one in states))
         return tuple(sorted({*known_tables(self.pipeline), *told}))

@@ -19,9 +19,10 @@ import numpy as np
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
 from dts_assets.flows.layers import CHANGELOG, Layer
+from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
-from dts_assets.flows.snapshot_tasks import Looked, LookTask, MergedTable
+from dts_assets.flows.snapshot_tasks import Looked, LookTask
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by

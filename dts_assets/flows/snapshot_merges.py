@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.layers import Layer
+from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, by_size, looks_of, plan_merge
 from dts_assets.flows.snapshot_tasks import (
     Looked,
-    MergedTable,
     RefreshResult,
     RefreshTask,
     ShareTask,

@@ -7,169 +7,37 @@ of their keys: some tasks read them and send each other task its share, and furt
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
-from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows, TouchedRows
-from dts_assets.flows.stored_changes import ChangesSource, stored_changes
-from dts_assets.model.columns import Column
+from dts_assets.flows.merged_table import MergedTable
+from dts_assets.flows.snapshot_files import HeldFile, HeldRows, TouchedRows
+from dts_assets.flows.stored_changes import stored_changes
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
-from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
-from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation, truncations_of
-from dts_assets.stages.followed_columns import FollowedColumns
+from dts_assets.stages.change_columns import Truncation, truncations_of
 from dts_assets.stages.key_operations import (
     Operations,
-    joined,
     least_position,
-    operations_of,
     partial_moves,
     shared_out,
 )
 from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_hashes
-from dts_assets.stages.mapped_columns import with_map, with_mapped
-from dts_assets.stages.row_folds import MadeRows, last_operations, living_rows
-from dts_assets.stages.row_versions import versions_of
-from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
-from dts_assets.stages.soft_deletes import rows_with_deleted
-from dts_assets.stages.version_eras import VersionEra, as_arrival, versions_over_eras
-from dts_assets.store.columns import flat_name
+from dts_assets.stages.row_folds import last_operations
+from dts_assets.stages.snapshot_in_arrow import Touched
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
-from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
+from dts_assets.store.files import TableWriter, WrittenFile
 
 _KEYS_AT_ONCE = 1_000_000
 """Keys that a task holds while it looks for them in files.
 
 With more of them it reads the keys of the files again.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class MergedTable:
-    """The facts about one table that all tasks of its merge need.
-
-    ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes count,
-    ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
-    ``changelogs`` open the files with the changes. ``knows_again`` says that some change of each key that is computed again
-    counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
-    ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
-    on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
-    ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the schemas of
-    changes, ``held_columns`` says how rows that stand get the table's columns of now. ``eras`` are those of a history that
-    statements change; the changes of rows that came from other names stand in ``arrivals``, by the numbers in the eras.
-    """
-
-    layer: str
-    table: TableId
-    columns: tuple[Column, ...]
-    counted: Counted
-    target: WriteTarget
-    fold_absent: bool = False
-    unfit: bool = False
-    changelogs: tuple[ChangesSource, ...] = (ChangesSource(),)
-    knows_again: bool = False
-    versions: bool = False
-    truncations: tuple[Truncation, ...] = ()
-    expired_before: int = NO_TIME
-    added: tuple[str, ...] = ()
-    touches_all: bool = False
-    shards: tuple[str, ...] = ()
-    followed: FollowedColumns | None = None
-    held_columns: HeldColumns | None = None
-    eras: tuple[VersionEra, ...] = ()
-    arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> RowShape:
-        """The shape of the snapshot's rows."""
-        names = tuple(flat_name(column.name) for column in self.columns)
-        schema = with_mapped(self.target.arrow_schema, names)
-        return RowShape.of(
-            self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
-            followed=self.followed,
-        )  # fmt: skip
-
-    def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows as files have them: with new columns of a frozen snapshot in its map."""
-        is_frozen = NEW_COLUMNS in self.added
-        is_worked_on = self.followed is not None or any(key_in_map(name) is not None for name in rows.schema.names)
-        return with_map(rows, self.target.arrow_schema.field(NEW_COLUMNS).type) if is_frozen and is_worked_on else rows
-
-    @property
-    def again(self) -> Hashes | None:
-        """The keys that are computed again and may have no change that counts, which would name them exactly."""
-        return None if self.knows_again else self.counted.again
-
-    @property
-    def needs_rows(self) -> bool:
-        """True if new rows depend on the rows that stand.
-
-        They do where changes lack columns, in bags and in histories.
-        """
-        return self.fold_absent or self.versions or self.shape.is_bag or self.touches_all
-
-    def touched(self, parts: Sequence[Operations], again: Hashes | None) -> Touched:
-        """Return the keys that operations touch, and those that are computed ``again``."""
-        return replace(touched_keys(parts, again), all=self.touches_all)
-
-    def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
-        """Return the rows of a file of the table, whose ``live`` rows may be known."""
-        return HeldRows(
-            file, self.shape, self.target.store, live, former_ids=self.target.former_ids, columns=self.held_columns
-        )
-
-    def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
-        """Yield the operations of the changes in some changelog files, a part at a time."""
-        shape = self.shape
-        names = shape.key_fields
-        parts = {} if with_rows else {"before": names, "after": names}
-        for batch in stored_changes(self.changelogs, paths, shape.change_columns, parts=parts):
-            yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
-        for era in self.eras:
-            if era.arrival is not None:
-                yield from self._arrivals(era, paths, with_rows=with_rows)
-
-    def _arrivals(self, era: VersionEra, paths: Sequence[str], *, with_rows: bool) -> Iterator[Operations]:
-        """Yield the operations of the changes under former names."""
-        assert era.arrival is not None, "the caller chooses eras with arrivals"
-        shape = replace(self.shape, followed=era.arrived)
-        names, counted = shape.key_fields, Counted(self.counted.after)
-        for source in self.arrivals[era.arrival]:
-            for batch in source.batches(
-                paths, shape.change_columns, parts={} if with_rows else {"before": names, "after": names}
-            ):
-                found = operations_of(batch, shape, counted, hashed=True, with_rows=with_rows)
-                yield as_arrival(found, era.arrival)
-
-    def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
-        """Return the rows that operations make, of which there is at least one part."""
-        whole = joined(parts)
-        if self.versions and self.eras:
-            return versions_over_eras(
-                whole,
-                self.shape,
-                self.eras,
-                truncations=self.truncations,
-                fold_absent=self.fold_absent,
-                expired_before=self.expired_before,
-            )
-        if self.versions:
-            return versions_of(
-                whole,
-                self.shape,
-                truncations=self.truncations,
-                fold_absent=self.fold_absent,
-                expired_before=self.expired_before,
-            )
-        if self.shape.is_soft:
-            return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
-        return living_rows(whole, self.shape, fold_absent=self.fold_absent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,7 @@ def _follower(
 
 
 def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:
-    """Return whether the run has made a window again that a frontier holds, other than by adding rows to it."""
+    """Return whether the run has made a window of a frontier again, other than by adding rows."""
     added_to = work.chains_kept(table)
     return frontier.window is not None and any(
         window.start <= frontier.window and window.start not in added_to for window in work.windows

@@ -209,7 +209,10 @@ def _make_layers(
 
 
 def _has_rows(pipeline: Pipeline, layer: Layer, made_from: Layer, table: TableId) -> bool:
-    """Return whether a layer may have rows of a table: a table that got its name by a statement may have no change yet."""
+    """Return whether a layer may have rows of a table.
+
+    A table that got its name by a statement may have no change yet.
+    """
     return pipeline.has_rows(made_from, table) or (layer is SNAPSHOT and pipeline.has_rows(layer, table))
 
 

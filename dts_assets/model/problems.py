@@ -43,7 +43,7 @@ class ProblemCode(StrEnum):
     UNKNOWN = "unknown"
     """Fields, data types or charset names that this version does not know; the values were kept."""
     DDL = "ddl"
-    """A statement that may change rows as no event tells and no rule knows, such as a changed type."""
+    """A statement that may change rows as no event tells, such as a changed type."""
 
 
 class Reason(StrEnum):

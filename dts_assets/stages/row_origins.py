@@ -126,7 +126,7 @@ def just_before(position: SourcePosition) -> SourcePosition:
 
 @dataclass(frozen=True, slots=True)
 class _OwnStates:
-    """The states that a table has under one name, the last one first, and where its rows came under another.
+    """The states that a table has under one name, the last one first.
 
     Changes count behind ``since``. ``earlier`` is the former name, with the number of its states until then.
     """

@@ -123,7 +123,7 @@ def value_path(states: Sequence[SchemaState], start: int, end: int, name: str) -
 
 
 def _origin(states: Sequence[SchemaState], place: int, name: str | None, chain: list[ValueStep]) -> str | None:
-    """Return the name of a column in the state before, and add its steps from there to its chain."""
+    """Return the name of a column in the state before, and add its steps to its chain."""
     if name is None:
         return None
     state = states[place]

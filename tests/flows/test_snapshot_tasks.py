@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog
 
+from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.snapshot_files import HeldFile
 from dts_assets.flows.snapshot_jobs import file_groups
 from dts_assets.flows.snapshot_tasks import (
-    MergedTable,
     RefreshTask,
     ShareTask,
     refresh_files,

@@ -135,7 +135,7 @@ def _effect_words(effect: Effect) -> str:
 
 
 def doubt_of_effect(effect: Effect) -> str | None:
-    """Return why rows are not proven behind an effect of a statement; None where all of them are told."""
+    """Return why rows are not proven behind an effect of a statement; None where all are."""
     if effect.kind is EffectKind.ROWS:
         return "rows changed by no event"
     if effect.kind is EffectKind.ADD_COLUMN and effect.definition is not None:
