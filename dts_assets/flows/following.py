@@ -212,7 +212,7 @@ def following(
 
 @dataclass(frozen=True, slots=True)
 class _Stands:
-    """The columns of a snapshot as it stands: lake types by names, and those with another place by policy."""
+    """The columns of a snapshot as it stands: lake types by names, and places by policy."""
 
     types: Mapping[str, str]
     gone: frozenset[str]

@@ -1,4 +1,4 @@
-"""A table as the tasks of a merge know it: the way from changes and rows to new rows."""
+"""A table as the tasks of a merge know it, from changes and rows to new rows."""
 
 from __future__ import annotations
 
