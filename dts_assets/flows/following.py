@@ -174,6 +174,8 @@ def following(
     # A map has the names of its columns, and rows without a key are told apart by texts of a column, too.
     otherwise = renamed if state.unfit else renamed & {names[place] for place in now.mapped}
     otherwise |= stands.in_map - {*stored}
+    # The texts of a dropped column would be those of a column that comes under its name.
+    otherwise |= there.keys() - {name for name, _ in wanted[len(shown) :]} - {*stored} - stay if state.unfit else set()
     otherwise |= gone - stay if state.unfit and not has_key(now.columns) else set()
     held = None
     held_columns = partial(

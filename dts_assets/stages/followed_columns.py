@@ -54,7 +54,7 @@ class FollowedColumns:
     @property
     def may_be_unfit(self) -> bool:
         """True if values may not fit the types that they get."""
-        return any(path.has_steps for schema in self.schemas for path in schema.paths) or len(self.schemas) > 1
+        return any(path.may_not_fit for schema in self.schemas for path in schema.paths)
 
     def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers], shards: Sequence[pa.Array] = ()) -> Numbers:
         """Return the number of the schema of each change, by lineages, file numbers and positions.

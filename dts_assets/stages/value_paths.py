@@ -81,6 +81,14 @@ class ValuePath:
         is_only = self.count == (0 if self.first else 1)
         return is_only and isinstance(one.change, ColumnAdded) and one.change.fill in (Fill.NULL, Fill.UNKNOWN)
 
+    @property
+    def may_not_fit(self) -> bool:
+        """True if a value may have become a text that does not fit: by a conversion, or as a default of no calendar."""
+        added = (one.change for one in self.steps if isinstance(one.change, ColumnAdded))
+        return any(isinstance(one.change, ColumnModified) for one in self.steps) or any(
+            (one.fill_value or "").startswith("0000") for one in added
+        )
+
     def without_steps(self) -> ValuePath:
         """Return the way of values that no statement changes."""
         return ValuePath(self.origin)

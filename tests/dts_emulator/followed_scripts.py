@@ -81,6 +81,11 @@ SCRIPTS: Mapping[str, tuple[Said, ...]] = {
         _T, _ROWS, 1, "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(20))", 2,
         "INSERT INTO t VALUES (2, 5, NULL)",
     ),
+    "a column with a date of no calendar goes and comes again": (
+        "CREATE TABLE t (id INT PRIMARY KEY, a DATE)",
+        "SET STATEMENT sql_mode = '' FOR INSERT INTO t VALUES (1, '0000-00-00'), (2, '2026-01-05')", 1,
+        "ALTER TABLE t DROP a, ADD b INT", 2, "ALTER TABLE t ADD a DATE", "INSERT INTO t VALUES (3, 3, NULL)",
+    ),
     "create table if not exists finds a table and changes nothing": (
         _T, _ROWS, 1, "CREATE TABLE IF NOT EXISTS t (x INT PRIMARY KEY, y TEXT)", "UPDATE t SET a = 11 WHERE id = 1", 2,
         "CREATE TABLE IF NOT EXISTS t (x INT)",
