@@ -282,6 +282,7 @@ def _follower(
                 origins = origins_of(pipeline, tables, table, now.origins if now.is_moved else ())
                 starts = {start for one in origins for start in counts.truncating(one.table)}
                 job = replace(job, truncating=job.truncating | starts)
+                job = _with_facts_of(job, [one for origin in origins for one in counts.of_all_time(origin.table)])
                 job = _laid_out(pipeline, job, columns)
                 told = told_keys if now.is_moved else job.plan.spans
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
@@ -295,6 +296,18 @@ def _follower(
         return replace(job, plan=replace(job.plan, state=replace(job.plan.state, shape=shape)))
 
     return follow
+
+
+def _with_facts_of(job: SnapshotJob, windows: Iterable[TableWindow]) -> SnapshotJob:
+    """Return a job that knows what changes under former names of its table are like."""
+    windows, plan = list(windows), job.plan
+    state = replace(
+        plan.state,
+        absent=plan.state.absent or any(one.absent_rows for one in windows),
+        moves=plan.state.moves or any(one.partial_moves for one in windows),
+        unfit=plan.state.unfit or any(one.invalid_values for one in windows),
+    )
+    return replace(job, plan=replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves))
 
 
 def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:

@@ -77,6 +77,11 @@ def test_what_happens_to_tables_that_get_other_names(recorder: LifeRecorder, nam
     of_ways(life, tmp_path, 3)
 
 
+def test_rows_of_minimal_images_move_with_what_they_had(recorder: LifeRecorder, tmp_path: Path) -> None:
+    life = recorded_script(recorder, MOVES["a table gets another name and no row since"], image="MINIMAL")
+    of_ways(life, tmp_path, 3)
+
+
 LATE = (
     ("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", 1, "ALTER TABLE t MODIFY a VARCHAR(9)", 2,
      "INSERT INTO t VALUES (2, 'z')"),
