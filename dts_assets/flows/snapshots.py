@@ -241,7 +241,7 @@ def _follower(
             counts.windows(table),
             work.tables[table],
             shapes.get(table, set()),
-            made_again=_makes_again(work, table, job.before.frontier),
+            made_again=_made_again(work, table, job.before.frontier),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
@@ -310,11 +310,13 @@ def _with_facts_of(job: SnapshotJob, windows: Iterable[TableWindow]) -> Snapshot
     return replace(job, plan=replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves))
 
 
-def _makes_again(work: LayerWork, table: TableId, frontier: Frontier) -> bool:
-    """Return whether the run has made a window of a frontier again, other than by adding rows."""
+def _made_again(work: LayerWork, table: TableId, frontier: Frontier) -> frozenset[datetime]:
+    """Return the windows of a frontier that the run has made again, other than by adding rows."""
     added_to = work.chains_kept(table)
-    return frontier.window is not None and any(
-        window.start <= frontier.window and window.start not in added_to for window in work.windows
+    return frozenset(
+        window.start
+        for window in work.windows
+        if frontier.window is not None and window.start <= frontier.window and window.start not in added_to
     )
 
 

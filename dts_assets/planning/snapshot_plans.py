@@ -276,7 +276,7 @@ def needs_schemas(
     columns: Sequence[Column],
     shapes: Collection[str],
     *,
-    made_again: bool,
+    made_again: Collection[datetime],
 ) -> bool:
     """Return whether a snapshot's columns may become others: then its table's schemas have to be read.
 
@@ -286,9 +286,10 @@ def needs_schemas(
         windows: The counts of the table in the windows that the plan needs.
         columns: All columns that the changelog of the table has.
         shapes: The digests of the columns that events told in the plan's newer windows.
-        made_again: Whether the run has made a window again that the snapshot holds: its statements may be others now.
+        made_again: The windows that the snapshot holds and the run has made again: their statements may be others now.
     """
-    if any(window.statements for window in windows):
+    looked_at = {*plan.newer, *plan.replaced, *made_again}
+    if any(window.statements for window in windows if plan.rebuilds or window.window_start in looked_at):
         return True
     if plan.state.absent and not before.absent:
         return True
