@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from threading import Lock
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.followed_histories import followed_history
@@ -27,6 +26,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.schema_stops import stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
+from dts_assets.flows.snapshot_counts import Counts
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
@@ -34,10 +34,10 @@ from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.key_periods import KeyPeriod, list_digest, periods_between, spans_of
+from dts_assets.model.key_periods import list_digest, periods_between, spans_of
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
-from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
+from dts_assets.planning.counts_needed import StoredSnapshot
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import (
@@ -49,7 +49,6 @@ from dts_assets.planning.snapshot_plans import (
     needs_statements,
     plan_snapshot,
     replaced_windows,
-    windows_by_table,
 )
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.history_statements import MOVED
@@ -73,7 +72,9 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     unconverted = convert_rows(pipeline, layer, work.tables, spark=work.spark, progress=progress)
     tables = [table for table in work.tables if table not in unconverted]
     opened = do_apart(layer.name, tables, lambda table: _opened(work, layer, table))
-    counts = _Counts(pipeline, opened.results.values(), {window.start for window in work.windows})
+    counts = Counts(
+        pipeline, (one.stored for one in opened.results.values()), {window.start for window in work.windows}
+    )
     planned = do_apart(
         layer.name, opened.results, lambda table: _job(work, layer, table, opened.results[table], counts)
     )
@@ -153,42 +154,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     )
 
 
-class _Counts:
-    """The counts of tables in the windows that their plans need. Tables are planned side by side."""
-
-    def __init__(self, pipeline: Pipeline, opened: Iterable[_Opened], run: Collection[datetime]) -> None:
-        self._ledger = pipeline.ledger
-        self._reading = Lock()
-        self._all: Mapping[TableId, tuple[TableWindow, ...]] | None = None
-        needed = counts_needed((one.stored for one in opened), run=run)
-        if needed.all:
-            self._needed = self._all = windows_by_table(self._ledger.window_tables())
-            return
-        rows = self._ledger.window_tables([pipeline.grid.of_start(start) for start in needed.starts])
-        rows += [] if needed.since is None else self._ledger.window_tables(since=needed.since)
-        self._needed = windows_by_table(rows)
-
-    def windows(self, table: TableId) -> tuple[TableWindow, ...]:
-        """Return the counts of a table that its plan needs, by window."""
-        return self._needed.get(table, ())
-
-    def truncating(self, table: TableId) -> frozenset[datetime]:
-        """Return all windows with truncations of a table."""
-        return frozenset(window.window_start for window in self.of_all_time(table) if window.truncations)
-
-    def told_keys(self, table: TableId) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys that all windows of a table tell."""
-        return tuple(period for window in self.of_all_time(table) for period in window.keys)
-
-    def of_all_time(self, table: TableId) -> tuple[TableWindow, ...]:
-        """Return the counts of a table in all windows, by window."""
-        with self._reading:
-            if self._all is None:
-                self._all = windows_by_table(self._ledger.window_tables())
-        return self._all.get(table, ())
-
-
-def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: _Counts) -> SnapshotJob:
+def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: Counts) -> SnapshotJob:
     before = EMPTY_STATE if opened.anew else opened.stored.state
     planned = partial(
         plan_snapshot,
@@ -222,7 +188,7 @@ def _follower(
     layer: Layer,
     planned: Mapping[TableId, SnapshotJob],
     opened: Mapping[TableId, _Opened],
-    counts: _Counts,
+    counts: Counts,
 ) -> Callable[[TableId], SnapshotJob | Fault]:
     """Return the function that gives planned jobs their columns, or the fault of a table that stops."""
     pipeline, routes = work.pipeline, work.pipeline.settings.routes
@@ -325,7 +291,7 @@ def _history_follower(
     layer: Layer,
     planned: Mapping[TableId, SnapshotJob],
     opened: Mapping[TableId, _Opened],
-    counts: _Counts,
+    counts: Counts,
 ) -> Callable[[TableId], SnapshotJob]:
     """Return the function that gives planned jobs of histories the statements of their tables."""
     pipeline = work.pipeline
@@ -360,7 +326,7 @@ def _of_shards(
     layer: Layer,
     job: SnapshotJob,
     opened: _Opened,
-    counts: _Counts,
+    counts: Counts,
     tables: FollowedTables,
     before: FollowedTable | FollowedShards | None,
     now: FollowedShards,

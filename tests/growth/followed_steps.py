@@ -94,7 +94,7 @@ FOLLOWED_STEPS: dict[str, Case] = {
         lambda histories: row_origins(histories, TABLE, histories),
     ),
     "changes by their schemas": (_schemas, lambda given: given[0].schemas_of(given[1])),
-    "windows that may have statements": (_windows, _needs),
+    "windows of snapshots that may have statements": (_windows, _needs),
     "values behind statements": (_values, _on_their_way),
 }
 """By kind: what makes a list, and what is done with it."""

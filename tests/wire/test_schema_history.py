@@ -118,6 +118,7 @@ def test_a_name_that_an_unknown_table_gets_has_no_columns_before_its_first_event
     assert shown(history(CREATE, said(20, "DROP TABLE orders"), there_and_back)) == [
         (10, "id:int(11) n:int(11)"),
         (20, None),
+        (30, None),
     ]
 
 

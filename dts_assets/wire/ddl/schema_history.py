@@ -184,7 +184,8 @@ class _Following:
             schema = self.catalog.tables.get(table)
             changes = tuple(change for change in applied.changes if _is_about(change, table))
             # A column may go and come again as it was, and tables with equal columns may change places: then rows change alone.
-            if schema != before.tables.get(table) or any(isinstance(change, _OF_ROWS) for change in changes):
+            has_other_rows = not one.is_first_state and any(isinstance(change, _OF_ROWS) for change in changes)
+            if schema != before.tables.get(table) or has_other_rows:
                 self._note(table, SchemaState(one.position, schema, one.window_start, one, changes))
                 for told, missing in self.open.get(table, ()):
                     missing -= _explained(schema, told)

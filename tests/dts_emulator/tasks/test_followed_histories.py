@@ -43,7 +43,7 @@ def judged(life: Life, folder: Path, seed: int = 3) -> Judged:
     return found
 
 
-@pytest.mark.parametrize("name", [*MOVES, *SCRIPTS])
+@pytest.mark.parametrize("name", chosen([*MOVES, *SCRIPTS], 5))
 def test_what_happens(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     found = judged(recorded_script(recorder, {**MOVES, **SCRIPTS}[name]), tmp_path)
     assert bool(found.counts["renames"]) == (name in MOVES)
@@ -78,8 +78,8 @@ RENAMES: dict[str, tuple[Said, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(RENAMES))
-@pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("name", chosen(list(RENAMES), 3))
+@pytest.mark.parametrize("image", chosen(["FULL", "MINIMAL"], 1))
 def test_renames(recorder: LifeRecorder, name: str, image: str, tmp_path: Path) -> None:
     judged(recorded_script(recorder, RENAMES[name], image=image), tmp_path)
 
@@ -96,7 +96,7 @@ def test_windows_that_are_read_while_they_are_open(
     assert bool(found.counts["renames"]) == (name != "a table without a row")
 
 
-@pytest.mark.parametrize("seed", range(times(2, 20)))
+@pytest.mark.parametrize("seed", range(times(1, 20)))
 def test_a_life_of_tables_that_move(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     judged(RandomLife(recorder, 700 + seed, MOVING).lived(times(25, 60)), tmp_path, seed)
 
