@@ -83,7 +83,7 @@ class ValuePath:
 
     @property
     def may_not_fit(self) -> bool:
-        """True if a value may be a text that does not fit: converted, or a default of no calendar."""
+        """True if a value may be a text that does not fit, after a conversion or as default."""
         added = (one.change for one in self.steps if isinstance(one.change, ColumnAdded))
         return any(isinstance(one.change, ColumnModified) for one in self.steps) or any(
             (one.fill_value or "").startswith("0000") for one in added
