@@ -13,7 +13,7 @@ MOST_RATIO = 15
 """Ten times as much may take so many times as long: ten, and room for sorting, for caches and for a busy machine."""
 
 _LEAST_SECONDS = 0.001
-_ATTEMPTS = 8
+_ATTEMPTS = 16
 
 
 def growth(make: Callable[[int], Given], step: Callable[[Given], object], few: int, *, times: int = 10) -> float:
