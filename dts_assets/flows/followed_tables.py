@@ -32,15 +32,17 @@ from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 
 
-def followed_source(pipeline: Pipeline, table: TableId) -> TableId | None:
-    """Return the one source table whose statements a snapshot follows; None where there is none.
+def followed_sources(pipeline: Pipeline) -> Mapping[TableId, TableId]:
+    """Return the one source table whose statements a snapshot follows, by the table's name in the lake.
 
     The rows of a merged table come from its shards, each of which has columns of its own.
     """
-    if pipeline.settings.routes.shard_columns(table):
-        return None
-    sources = known_sources(pipeline).get(table, ())
-    return sources[0] if len(sources) == 1 else None
+    merged = pipeline.settings.routes.shard_columns
+    return {
+        table: sources[0]
+        for table, sources in known_sources(pipeline).items()
+        if len(sources) == 1 and not merged(table)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class FollowedTables:
     def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
         """Return a merged table with the columns of its shards."""
         histories, routes = self._histories(frontier), self.pipeline.settings.routes
-        known = {*self._columns, *known_sources(self.pipeline).get(table, ())}
+        known = {*self._columns, *self._known.get(table, ())}
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
         for source, states in histories.items():
             if routes.decoded_table(source) == table and routes.takes_shard(table, source):
@@ -101,7 +103,7 @@ class FollowedTables:
         self, table: TableId, source: TableId, rows: RowOrigins, policy: SchemaPolicy
     ) -> FollowedTable | None:
         readers = self._readers(table)
-        merged = dict.fromkeys([source, *known_sources(self.pipeline).get(table, ())], self.tables[table])
+        merged = dict.fromkeys([source, *self._known.get(table, ())], self.tables[table])
         found = followed_table(
             rows,
             {**self._columns, **merged},
@@ -194,19 +196,25 @@ class FollowedTables:
 
     @cached_property
     def _lake_names(self) -> Mapping[TableId, TableId]:
-        found = {table: followed_source(self.pipeline, table) for table in known_sources(self.pipeline)}
-        return {source: table for table, source in found.items() if source is not None}
+        return {source: table for table, source in self._all_sources.items()}
+
+    @cached_property
+    def _all_sources(self) -> Mapping[TableId, TableId]:
+        return followed_sources(self.pipeline)
+
+    @cached_property
+    def _known(self) -> Mapping[TableId, tuple[TableId, ...]]:
+        return known_sources(self.pipeline)
 
     @cached_property
     def sources(self) -> Mapping[TableId, TableId]:
         """The source tables of the tables."""
-        found = {table: followed_source(self.pipeline, table) for table in self.tables}
-        return {table: source for table, source in found.items() if source is not None}
+        return {table: self._all_sources[table] for table in self.tables if table in self._all_sources}
 
     @property
     def _shards(self) -> Iterator[TableId]:
         """The known shards of the merged tables."""
-        routes, known = self.pipeline.settings.routes, known_sources(self.pipeline)
+        routes, known = self.pipeline.settings.routes, self._known
         for table in self.tables:
             if routes.shard_columns(table):
                 yield from known.get(table, ())
@@ -225,7 +233,7 @@ class FollowedTables:
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
         """The shapes and counts by source tables; counts of merged tables stand by these."""
-        known: Collection[TableId] = {one for some in known_sources(self.pipeline).values() for one in some}
+        known: Collection[TableId] = {one for some in self._known.values() for one in some}
         related = related_tables({*self.sources.values(), *self._shards}, known, self._statements)
         names = {self.pipeline.settings.routes.lake_table(one): one for one in related}
         shapes, counts = self.pipeline.ledger.of_tables({*related, *names})

@@ -22,19 +22,25 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     Such a table has the columns of the table that got its name. Names that were given away again, or dropped, are left out. The
     new names are returned, as the lake has them.
     """
+    effects = [
+        (one.position, effect)
+        for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place))
+        for effect in effects_of(one.sql, one.database).effects
+    ]
+    if not any(effect.kind is EffectKind.RENAME_TABLE for _, effect in effects):
+        return frozenset()
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
     renamed: dict[TableId, tuple[TableShape, SourcePosition]] = {}
-    for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place)):
-        for effect in effects_of(one.sql, one.database).effects:
-            old = effect.tables[0] if effect.tables else None
-            if effect.kind is EffectKind.RENAME_TABLE and old is not None:
-                before = renamed.pop(old, None)
-                columns = shapes.get(old) if before is None else before[0].columns
-                if columns is not None:
-                    new = effect.tables[1]
-                    renamed[new] = TableShape(new, columns), one.position
-            elif effect.kind is EffectKind.DROP_TABLE and old is not None:
-                renamed.pop(old, None)
+    for position, effect in effects:
+        old = effect.tables[0] if effect.tables else None
+        if effect.kind is EffectKind.RENAME_TABLE and old is not None:
+            before = renamed.pop(old, None)
+            columns = shapes.get(old) if before is None else before[0].columns
+            if columns is not None:
+                new = effect.tables[1]
+                renamed[new] = TableShape(new, columns), position
+        elif effect.kind is EffectKind.DROP_TABLE and old is not None:
+            renamed.pop(old, None)
     named = {
         new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }

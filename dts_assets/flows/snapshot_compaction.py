@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dts_assets.flows.apart import Apart, do_apart, fault_at
 from dts_assets.flows.conversions import to_convert
-from dts_assets.flows.followed_tables import followed_source
+from dts_assets.flows.followed_tables import followed_sources
 from dts_assets.flows.layers import SNAPSHOT, Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -93,12 +93,9 @@ def convert_rows(
     These are columns that Iceberg cannot widen. It is the caller's turn in the tables.
     """
     run = pipeline.new_run()
+    sources = followed_sources(pipeline) if layer is SNAPSHOT else {}
     # A snapshot that follows statements has the present type of each column, whatever types it had before.
-    asked = {
-        table: columns
-        for table, columns in tables.items()
-        if to_convert(columns) and not (layer is SNAPSHOT and followed_source(pipeline, table) is not None)
-    }
+    asked = {table: columns for table, columns in tables.items() if to_convert(columns) and table not in sources}
     found = do_apart(layer.name, asked, lambda table: _conversion(pipeline, layer, table, tuple(asked[table]), run))
     work = {table: one for table, one in found.results.items() if one is not None}
     if not work:

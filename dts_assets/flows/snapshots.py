@@ -10,7 +10,7 @@ from functools import partial
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.followed_histories import followed_history
-from dts_assets.flows.followed_tables import FollowedTables, followed_source
+from dts_assets.flows.followed_tables import FollowedTables, followed_sources
 from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
 from dts_assets.flows.following_shards import (
     ShardsStep,
@@ -191,11 +191,11 @@ def _follower(
     counts: Counts,
 ) -> Callable[[TableId], SnapshotJob | Fault]:
     """Return the function that gives planned jobs their columns, or the fault of a table that stops."""
-    pipeline, routes = work.pipeline, work.pipeline.settings.routes
+    pipeline, routes, sources = work.pipeline, work.pipeline.settings.routes, followed_sources(work.pipeline)
     may_follow = {
         table: job
         for table, job in planned.items()
-        if layer is SNAPSHOT and (followed_source(pipeline, table) is not None or routes.shard_columns(table))
+        if layer is SNAPSHOT and (table in sources or routes.shard_columns(table))
     }
     shapes = _told_shapes(pipeline, may_follow)
     asked = {
@@ -216,7 +216,7 @@ def _follower(
 
     def follow(table: TableId) -> SnapshotJob | Fault:
         job, columns = planned[table], work.tables[table]
-        job = _with_columns(pipeline, job, columns) if table not in asked else job
+        job = with_columns(job) if table not in asked else job
         if table in asked:
             now = tables.at(table, job.plan.state.frontier)
             if isinstance(now, FollowedShards):
@@ -230,9 +230,8 @@ def _follower(
             if stop is not None:
                 return stop
             if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
-                job = _with_columns(pipeline, job, columns)
+                job = with_columns(job)
             else:
-                assert not isinstance(before, FollowedShards), "a table is merged or not"
                 step = step_of(before, now, job.before)
                 told_keys = spans_of(
                     period
@@ -254,6 +253,11 @@ def _follower(
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
                 job = _followed(job, found)
         return noted(job)
+
+    def with_columns(job: SnapshotJob) -> SnapshotJob:
+        if job.plan.nothing and job.before.present is None and job.table in sources:
+            return job  # what changelogs have of later windows is no matter of the rows that stand
+        return _with_columns(pipeline, job, work.tables[job.table])
 
     def noted(job: SnapshotJob) -> SnapshotJob:
         """Return a job whose state has the columns that events told last."""
@@ -294,11 +298,11 @@ def _history_follower(
     counts: Counts,
 ) -> Callable[[TableId], SnapshotJob]:
     """Return the function that gives planned jobs of histories the statements of their tables."""
-    pipeline = work.pipeline
+    pipeline, sources = work.pipeline, followed_sources(work.pipeline)
     asked = {
         table: work.tables[table]
         for table, job in planned.items()
-        if followed_source(pipeline, table) is not None
+        if table in sources
         and needs_statements(job.before, job.plan, counts.windows(table), work.tables[table], moved=MOVED)
     }
     tables = FollowedTables(pipeline, asked)
@@ -369,8 +373,6 @@ def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column
         job = _laid_out(pipeline, job, columns)
         return _followed(job, unchanged(pipeline, job.layer, job.table, columns, present))
     path = pipeline.table_path(job.layer.name, job.table)
-    if job.plan.nothing and followed_source(pipeline, job.table) is not None and job.layer is SNAPSHOT:
-        return job  # what changelogs have of later windows is no matter of the rows that stand
     if job.current is None and any(one.own_types for one in columns):  # it may have been made with a narrower type
         pipeline.lake.drop(path)
         pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))

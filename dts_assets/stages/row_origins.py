@@ -7,7 +7,7 @@ changelogs, each between two positions.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -15,10 +15,6 @@ from dts_assets.wire.ddl.schema_changes import TableCreated, TableRenamed
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement
 
 Histories = Mapping[TableId, Sequence[SchemaState]]
-
-
-Places = Mapping[TableId, Mapping[SourceStatement | None, int]]
-"""The place of each statement among the states of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +57,26 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
         known: The source tables whose changes are stored. The rows of any other table are not known: a table that gets its name
             from such a table keeps the rows that it had, as behind a tool that copies a table and swaps the two.
     """
-    return _origins(histories, _places(histories), (table, len(histories.get(table, ()))), None, known)
+    return _origins(histories, _Places(histories), (table, len(histories.get(table, ()))), None, known)
 
 
-def _places(histories: Histories) -> Places:
-    return {name: {one.statement: place for place, one in enumerate(states)} for name, states in histories.items()}
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The places of statements among the states of tables, found for the tables that are asked for."""
+
+    histories: Histories
+    known: dict[TableId, dict[SourceStatement | None, int]] = field(default_factory=dict)
+
+    def of(self, table: TableId, statement: SourceStatement | None) -> int | None:
+        if table not in self.known:
+            states = self.histories.get(table, ())
+            self.known[table] = {one.statement: place for place, one in enumerate(states)}
+        return self.known[table].get(statement)
 
 
 def _origins(
     histories: Histories,
-    places: Places,
+    places: _Places,
     begin: tuple[TableId, int],
     until: SourcePosition | None,
     known: Collection[TableId],
@@ -104,7 +110,7 @@ def name_changes(histories: Histories, table: TableId, known: Collection[TableId
 
     The arguments are those of :func:`row_origins`. A table that gets a name back within one statement never left it.
     """
-    found, places = [], _places(histories)
+    found, places = [], _Places(histories)
     for place, state in enumerate(histories.get(table, ())):
         arrival, leaves = _moves(state, table)
         if leaves:
@@ -137,7 +143,7 @@ class _OwnStates:
 
 
 def _own_states(
-    histories: Histories, places: Places, table: TableId, end: int, known: Collection[TableId]
+    histories: Histories, places: _Places, table: TableId, end: int, known: Collection[TableId]
 ) -> _OwnStates:
     """Return the first ``end`` states of a table, back to the statement that gave it its name."""
     states = histories.get(table, ())
@@ -172,7 +178,7 @@ def _moves(state: SchemaState, table: TableId) -> tuple[int | None, bool]:
 
 
 def _before_arrival(
-    histories: Histories, places: Places, state: SchemaState, arrival: int
+    histories: Histories, places: _Places, state: SchemaState, arrival: int
 ) -> tuple[TableId, int] | None:
     """Return the table whose rows another one has got, by its name before the statement.
 
@@ -181,7 +187,7 @@ def _before_arrival(
     change = state.changes[arrival]
     while isinstance(change, TableRenamed):
         source = change.table
-        place = places.get(source, {}).get(state.statement)
+        place = places.of(source, state.statement)
         if place is None:
             return None
         changes = histories[source][place].changes
