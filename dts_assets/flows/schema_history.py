@@ -21,8 +21,8 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
-from dts_assets.stages.change_columns import positions_of
 from dts_assets.stages.ddl_statements import source_statements
+from dts_assets.stages.row_places import positions_of
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import ServerRules

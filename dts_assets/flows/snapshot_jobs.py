@@ -34,7 +34,6 @@ from dts_assets.planning.history_retention import versions_stay_from
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_reach
 from dts_assets.stages.change_columns import NO_TIME, Counted, Truncation, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
-from dts_assets.stages.row_origins import just_before
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
@@ -243,7 +242,7 @@ def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
     path = pipeline.table_path(CHANGELOG.name, job.table)
     own = ChangesSource(pipeline.lake.target(path, "").location, pipeline.lake.file_store(path))
     # Versions end by the key of before, and rows that come are found by their own.
-    eras = tuple(one for one in found.eras if job.holds(just_before(one.position) if one.ends else one.position))
+    eras = tuple(one for one in found.eras if job.holds(one.position.previous if one.ends else one.position))
     arrivals = {number: tuple(one.source for one in some) for number, some in found.origins.items()}
     return {"eras": eras, "arrivals": arrivals, "changelogs": (own,)}
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.change_columns import at_or_before
 from dts_assets.stages.moved_shards import MovedShards
+from dts_assets.stages.row_places import at_or_before
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import read_batches
 

@@ -72,15 +72,15 @@ def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
             continue
         if last is not None and last.last >= period.first:
             if is_rest:  # what interrupted the period has become longer since
-                first = min(_behind(last.last), period.last)
+                first = min(last.last.next, period.last)
                 heapq.heappush(left, (replace(period, first=first), first < period.last))
                 continue
             if last.last > period.last:
-                heapq.heappush(left, (replace(last, first=_behind(period.last)), True))
+                heapq.heappush(left, (replace(last, first=period.last.next), True))
             if last.first == period.first:
                 found.pop()  # a moment has one key
             else:
-                found[-1] = replace(last, last=_before(period.first))
+                found[-1] = replace(last, last=period.first.previous)
         found.append(period)
     return tuple(found)
 
@@ -91,7 +91,7 @@ def periods_between(
     """Return the parts of periods behind a position and not behind another; None stands for no bound."""
     found = []
     for one in periods:
-        first = one.first if since is None else max(one.first, _behind(since))
+        first = one.first if since is None else max(one.first, since.next)
         last = one.last if until is None else min(one.last, until)
         if first <= last:
             found.append(replace(one, first=first, last=last))
@@ -101,13 +101,5 @@ def periods_between(
 def spans_of(periods: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
     """Return the spans of all changes: each begins with the first change that tells its key."""
     begun = joined_periods(periods)
-    ends = [None, *(_before(period.first) for period in begun[1:]), None]
+    ends = [None, *(period.first.previous for period in begun[1:]), None]
     return tuple(KeySpan(period.columns, *bounds) for period, bounds in zip(begun, pairwise(ends), strict=False))
-
-
-def _before(position: SourcePosition) -> SourcePosition:
-    return replace(position, position=position.position - 1)
-
-
-def _behind(position: SourcePosition) -> SourcePosition:
-    return replace(position, position=position.position + 1)

@@ -18,6 +18,16 @@ class SourcePosition:
     file: int
     position: int
 
+    @property
+    def previous(self) -> SourcePosition:
+        """The last position before this one."""
+        return SourcePosition(self.lineage, self.file, self.position - 1)
+
+    @property
+    def next(self) -> SourcePosition:
+        """The first position behind this one."""
+        return SourcePosition(self.lineage, self.file, self.position + 1)
+
     def __str__(self) -> str:
         return f"{self.lineage}:{self.file}:{self.position}"
 

@@ -71,7 +71,7 @@ def find_full_loads(rows: Iterable[IngestWindow], lineages: Lineages, behind: It
         for one in _begins(found):
             at = one.at
             if earliest is not None and earliest < at:
-                emptied_at = SourcePosition(at.lineage, at.file, at.position - 1)
+                emptied_at = at.previous
                 begins.setdefault(one.cell, []).append(Load(one.seen.offset, *table, emptied_at))
         for one in _late(found):
             where = one.cell.kafka_partition, one.seen.offset

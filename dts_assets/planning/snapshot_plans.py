@@ -357,7 +357,7 @@ def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool
 def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
     """Return a lower bound of the positions that ``before`` does not hold."""
     if before.cut is not None and before.holds(window.window_start, window.first):
-        return SourcePosition(before.cut.lineage, before.cut.file, before.cut.position + 1)
+        return before.cut.next
     return window.first
 
 

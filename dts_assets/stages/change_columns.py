@@ -20,6 +20,7 @@ from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_columns import FollowedColumns, FollowedImages
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.row_places import at_or_before, positions_of
 from dts_assets.stages.shard_truncations import Shard, emptied_rows, shard_columns_of, shards_in
 from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.wire.columns.lake_texts import held_as
@@ -35,9 +36,6 @@ SHOWN = {"_event_time": "event_time", "_kafka_partition": "kafka_partition", "_k
 
 TRUNCATE = "truncate"
 """The operation of a change that empties the table: it has no image."""
-
-POSITION = ("lineage", "file", "position")
-"""The parts of a source position, in the order in which they are compared."""
 
 
 TIME = pa.timestamp("us", "UTC")
@@ -182,20 +180,6 @@ def held_by(changes: pa.RecordBatch, frontier: Frontier) -> Mask:
     if frontier.whole_until is not None:
         held = held | as_mask(pc.less_equal(start, pa.scalar(frontier.whole_until, start.type)))
     return held & as_mask(pc.less_equal(start, pa.scalar(frontier.window, start.type)))
-
-
-def at_or_before(changes: pa.RecordBatch, position: SourcePosition) -> Mask:
-    """Return which changes stand at or before a position."""
-    lineage, file, offset = positions_of(changes)
-    earlier = (file < position.file) | ((file == position.file) & (offset <= position.position))
-    return np.asarray((lineage < position.lineage) | ((lineage == position.lineage) & earlier), np.bool_)
-
-
-def positions_of(changes: pa.RecordBatch) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the source positions of changes: lineages, file numbers, and positions in the file."""
-    position = changes.column("source_position")
-    lineage, file, offset = (as_numbers(pc.struct_field(position, name)) for name in POSITION)
-    return lineage, file, offset
 
 
 def microsecond(instant: datetime) -> int:

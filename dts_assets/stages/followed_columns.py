@@ -5,7 +5,6 @@ Each change is read by the schema of its own position, and its values go through
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Mask, Numbers, as_mask
 from dts_assets.stages.mapped_texts import as_texts
+from dts_assets.stages.row_places import Place, begun_at
 from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
@@ -56,22 +56,14 @@ class FollowedColumns:
         """True if values may not fit the types that they get."""
         return any(path.may_not_fit for schema in self.schemas for path in schema.paths)
 
-    def schemas_of(self, positions: tuple[Numbers, Numbers, Numbers], shards: Sequence[pa.Array] = ()) -> Numbers:
+    def schemas_of(self, positions: Place, shards: Sequence[pa.Array] = ()) -> Numbers:
         """Return the number of the schema of each change, by lineages, file numbers and positions.
 
         Of a merged table ``shards`` are the columns that tell the shards of the changes.
         """
         if self.shards is not None:
             return self.shards.numbers(shards, positions)
-        lineage, file, offset = positions
-        begins = [(one.since.lineage, one.since.file, one.since.position) for one in self.schemas[1:] if one.since]
-        found = np.zeros(len(lineage), np.int64)
-        logs = np.unique(np.stack([lineage, file]), axis=1).T.tolist() if len(lineage) and begins else ()
-        for log in logs:
-            first, last = bisect_left(begins, (*log, -1)), bisect_left(begins, (log[0], log[1] + 1, -1))
-            here = (lineage == log[0]) & (file == log[1])
-            found[here] = first + np.searchsorted([one[2] for one in begins[first:last]], offset[here], side="right")
-        return found
+        return begun_at([one.since for one in self.schemas[1:] if one.since], positions)
 
 
 class FollowedImages:

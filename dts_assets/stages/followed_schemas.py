@@ -19,7 +19,7 @@ from dts_assets.model.schema_policies import SchemaPolicy, in_map
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
-from dts_assets.stages.row_origins import RowOrigin, RowOrigins, just_before
+from dts_assets.stages.row_origins import RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, TableCreated
@@ -109,9 +109,9 @@ class FollowedTable:
         begins = self._keys_begun(told, since)
         parts: list[KeyPart] = []
         for place, (begin, keys) in enumerate(begins):
-            border = None if begin is None else just_before(begin)
+            border = None if begin is None else begin.previous
             end = begins[place + 1][0] if place + 1 < len(begins) else None
-            until = None if end is None else just_before(end)
+            until = None if end is None else end.previous
             last = len(self.states) - 1 if until is None else max(since, last_state(self.states, until))
             part = KeyPart(border, until, last, keys)
             if parts and self._find_alike(parts[-1], part):
@@ -127,7 +127,7 @@ class FollowedTable:
             if self.states[number].changes and _finds_other_rows(self.states, number):
                 begun[self.states[number].position] = _key(self.states[number])
         for span in told:
-            first = None if span.since is None else replace(span.since, position=span.since.position + 1)
+            first = None if span.since is None else span.since.next
             begun[first] = span.columns
         return sorted(begun.items(), key=lambda one: _in_order(one[0]))
 

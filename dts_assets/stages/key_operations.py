@@ -21,17 +21,16 @@ import pyarrow.compute as pc
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import (
-    POSITION,
     Changes,
     Counted,
     RowShape,
     Truncation,
     is_operation,
     microseconds,
-    positions_of,
     times_of,
 )
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
+from dts_assets.stages.row_places import POSITION, positions_of
 from dts_assets.stages.shard_truncations import next_truncations
 
 _PLACE = (*POSITION, "piece", "row_number")

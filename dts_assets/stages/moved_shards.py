@@ -7,7 +7,7 @@ shard, or stand in the changelog of another table, without these columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import ANY_PART
-from dts_assets.stages.keys import Numbers, as_numbers
-from dts_assets.stages.shard_truncations import Place, Shard, shards_in
+from dts_assets.stages.keys import Numbers
+from dts_assets.stages.row_places import Place, positions_of
+from dts_assets.stages.shard_truncations import Shard, shards_in
 from dts_assets.stages.shard_ways import Begin, ShardWays
 
 _GONE = -1
@@ -65,7 +66,7 @@ class MovedShards:
 
     def _rows(self, changes: pa.RecordBatch) -> tuple[Numbers, Numbers]:
         """Return the places of changes to read, in their order, and the number of each one's move."""
-        place = _positions(changes)
+        place = positions_of(changes)
         if not self.moves[0].shard:
             return np.arange(changes.num_rows), np.zeros(changes.num_rows, np.int64)
         images = [changes.column(side) for side in ("after", "before") if side in changes.schema.names]
@@ -113,21 +114,11 @@ def _begins(moves: Iterable[tuple[ShardMove, int]]) -> Iterator[Begin]:
     if in_order[0][0].since is not None:
         yield None, _GONE
     for place, (move, number) in enumerate(in_order):
-        yield None if move.since is None else _behind(move.since), number
+        yield None if move.since is None else move.since.next, number
         later = in_order[place + 1][0].since if place + 1 < len(in_order) else None
         if move.until is not None and later != move.until:
-            yield _behind(move.until), _GONE
-
-
-def _behind(position: SourcePosition) -> SourcePosition:
-    return replace(position, position=position.position + 1)
+            yield move.until.next, _GONE
 
 
 def _holds(move: ShardMove, position: SourcePosition) -> bool:
     return (move.since is None or move.since < position) and (move.until is None or position <= move.until)
-
-
-def _positions(changes: pa.RecordBatch) -> Place:
-    position = changes.column("source_position")
-    lineage, file, offset = (as_numbers(pc.struct_field(position, name)) for name in ("lineage", "file", "position"))
-    return lineage, file, offset

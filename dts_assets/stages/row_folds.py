@@ -23,9 +23,10 @@ import pyarrow as pa
 
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.stages.bags import left_rows, without_ambiguous
-from dts_assets.stages.change_columns import POSITION, RowShape
+from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
+from dts_assets.stages.row_places import POSITION
 from dts_assets.stages.snapshot_in_arrow import invalid_texts
 
 NOWHERE = -1

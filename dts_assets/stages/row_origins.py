@@ -118,16 +118,11 @@ def name_changes(histories: Histories, table: TableId, known: Collection[TableId
         elif arrival is not None:
             source = _before_arrival(histories, places, state, arrival)
             if source is not None and source[0] in known and source[0] != table:
-                earlier = _origins(histories, places, source, just_before(state.position), known)
+                earlier = _origins(histories, places, source, state.position.previous, known)
                 changes = histories[source[0]][source[1]].changes or state.changes
                 moved = OriginState(table, replace(state, changes=changes))
                 found.append(NameChange(place, RowOrigins((*earlier.states, moved), earlier.origins)))
     return tuple(found)
-
-
-def just_before(position: SourcePosition) -> SourcePosition:
-    """Return the last position before another one."""
-    return replace(position, position=position.position - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +149,12 @@ def _own_states(
         arrival, leaves = _moves(state, table)
         if leaves:
             found += [OriginState(table, one) for one in states[place::-1]]
-            return _OwnStates(found, just_before(state.position))
+            return _OwnStates(found, state.position.previous)
         earlier = None if arrival is None or was_made else _before_arrival(histories, places, state, arrival)
         if earlier is not None and earlier[0] in known:
             changes = histories[earlier[0]][earlier[1]].changes or state.changes
             found.append(OriginState(table, replace(state, changes=changes)))
-            return _OwnStates(found, just_before(state.position), earlier)
+            return _OwnStates(found, state.position.previous, earlier)
         was_made = was_made or any(isinstance(change, TableCreated) for change in state.changes)
         found.append(OriginState(table, state))
     return _OwnStates(found)

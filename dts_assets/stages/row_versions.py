@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from dts_assets.model.removals import NotRemoved
 from dts_assets.stages.bags import by_row_in_order, unmatched_removals, without_ambiguous
-from dts_assets.stages.change_columns import NO_TIME, POSITION, RowShape, Truncation
+from dts_assets.stages.change_columns import NO_TIME, RowShape, Truncation
 from dts_assets.stages.key_operations import Operations, begin_of, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.row_folds import Found, MadeRows, by_key_in_order, in_schema, last_sent, values_of
+from dts_assets.stages.row_places import POSITION
 
 _OPEN = -1
 

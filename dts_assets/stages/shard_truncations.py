@@ -15,14 +15,10 @@ import pyarrow.compute as pc
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import ANY_PART
 from dts_assets.stages.keys import Mask, Numbers, as_numbers
+from dts_assets.stages.row_places import POSITION, Place
 
 Shard = tuple[str, ...]
 """The values of a merged table's shard columns; :data:`ANY_PART` stands for every value. Empty: all rows of a table."""
-
-Place = tuple[Numbers, Numbers, Numbers]
-"""Source positions in columns: lineages, file numbers, positions in the file."""
-
-_PARTS = ("lineage", "file", "position")
 
 
 def shards_in(images: pa.StructArray, names: Sequence[str]) -> list[Shard]:
@@ -82,7 +78,7 @@ def next_truncations(
     """
     count = len(truncations)
     found = np.full(len(places[0]), count, np.int64)
-    at = [np.array([getattr(position, name) for position, _ in truncations], np.int64) for name in _PARTS]
+    at = [np.array([getattr(position, name) for position, _ in truncations], np.int64) for name in POSITION]
     for some, codes in _alike([shard for _, shard in truncations]):
         shards = np.append(codes, some.codes(columns))
         is_row = np.arange(len(shards)) >= len(codes)

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.keys import Numbers, as_numbers
-from dts_assets.stages.shard_truncations import Place, Shard
+from dts_assets.stages.row_places import Place, begun_at
+from dts_assets.stages.shard_truncations import Shard
 
 Begin = tuple[SourcePosition | None, int]
 """A position and the way that rows have from it on; None stands for the first row."""
@@ -53,10 +54,9 @@ class ShardWays:
 
     @staticmethod
     def _of_shard(begins: Sequence[Begin], rows: Numbers, place: Place | None) -> Numbers:
-        found = np.full(len(rows), begins[0][1], np.int64)
-        lineage, file, offset = place or (rows, rows, rows)
-        for at, way in begins[1:] if place is not None else ():
-            assert at is not None, "only the first way has no position"
-            later = (file[rows] > at.file) | ((file[rows] == at.file) & (offset[rows] >= at.position))
-            found[(lineage[rows] > at.lineage) | ((lineage[rows] == at.lineage) & later)] = way
+        if place is None or len(begins) == 1:
+            return np.full(len(rows), begins[0][1], np.int64)
+        lineage, file, offset = (part[rows] for part in place)
+        number = begun_at([at for at, _ in begins[1:] if at is not None], (lineage, file, offset))
+        found: Numbers = np.array([way for _, way in begins], np.int64)[number]
         return found

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.tables import TableId
-from dts_assets.stages.change_columns import POSITION, TRUNCATE, is_operation, positions_of
+from dts_assets.stages.change_columns import TRUNCATE, is_operation
 from dts_assets.stages.keys import Numbers
+from dts_assets.stages.row_places import POSITION, positions_of
 from dts_assets.stages.sql_dialect import Dialect
 from dts_assets.wire.ddl.effects import EffectKind
 from dts_assets.wire.ddl.reading import effects_of

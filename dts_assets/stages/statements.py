@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from dts_assets.model.key_periods import KeyPeriod, ToldColumns
 from dts_assets.model.tables import TableId
-from dts_assets.stages.change_columns import TRUNCATE, Changes, RowShape, is_operation, positions_of
+from dts_assets.stages.change_columns import TRUNCATE, Changes, RowShape, is_operation
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers, hash_keys
+from dts_assets.stages.row_places import positions_of
 from dts_assets.stages.sql_dialect import Comparison, Dialect, Literals, SqlColumn, Writer, table_name
 from dts_assets.stages.sql_text import joined, with_nulls
 from dts_assets.wire.columns.buffers import rows_by_code

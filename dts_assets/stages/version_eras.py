@@ -16,19 +16,13 @@ import pyarrow.compute as pc
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.stages.altered_rows import Cells
-from dts_assets.stages.change_columns import (
-    NO_TIME,
-    POSITION,
-    RowShape,
-    Truncation,
-    microsecond,
-    microseconds,
-)
+from dts_assets.stages.change_columns import NO_TIME, RowShape, Truncation, microsecond, microseconds
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.history_statements import ColumnFill, HistoryStatement
 from dts_assets.stages.key_operations import Operations, joined, standing
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.row_folds import MadeRows
+from dts_assets.stages.row_places import POSITION
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import invalid_texts, text_of
 from dts_assets.stages.value_paths import followed

@@ -14,14 +14,8 @@ from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.merged_schemas import followed_shards, known_origins
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.row_origins import row_origins
-from dts_assets.stages.shard_truncations import (
-    Place,
-    Shard,
-    emptied_rows,
-    next_truncations,
-    shard_columns_of,
-    shards_in,
-)
+from dts_assets.stages.row_places import Place
+from dts_assets.stages.shard_truncations import Shard, emptied_rows, next_truncations, shard_columns_of, shards_in
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import ServerRules
 from tests.growth.long_histories import Case
