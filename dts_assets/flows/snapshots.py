@@ -11,7 +11,16 @@ from functools import partial
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_sources
-from dts_assets.flows.following import Following, Step, following, is_plain, origins_of, step_of, unchanged
+from dts_assets.flows.following import (
+    ChangesOrigin,
+    Following,
+    Step,
+    following,
+    is_plain,
+    origins_of,
+    step_of,
+    unchanged,
+)
 from dts_assets.flows.following_shards import (
     ShardsStep,
     are_plain,
@@ -43,7 +52,6 @@ from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
-    TableWindow,
     has_other_policy,
     needs_schemas,
     needs_statements,
@@ -245,9 +253,7 @@ def _follower(
                 if job.plan.rebuilds:
                     step = Step(now, None)
                 origins = origins_of(pipeline, tables, table, now.origins if now.is_moved else ())
-                starts = {start for one in origins for start in counts.truncating(one.table)}
-                job = replace(job, truncating=job.truncating | starts)
-                job = _with_facts_of(job, [one for origin in origins for one in counts.of_all_time(origin.table)])
+                job = _with_facts_of(job, counts, origins)
                 job = _laid_out(pipeline, job, columns)
                 told = told_keys if now.is_moved else job.plan.spans
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
@@ -268,16 +274,18 @@ def _follower(
     return follow
 
 
-def _with_facts_of(job: SnapshotJob, windows: Iterable[TableWindow]) -> SnapshotJob:
+def _with_facts_of(job: SnapshotJob, counts: Counts, origins: Iterable[ChangesOrigin]) -> SnapshotJob:
     """Return a job that knows what changes under former names of its table are like."""
-    windows, plan = list(windows), job.plan
+    plan, windows = job.plan, [one for origin in origins for one in counts.of_all_time(origin.table)]
     state = replace(
         plan.state,
         absent=plan.state.absent or any(one.absent_rows for one in windows),
         moves=plan.state.moves or any(one.partial_moves for one in windows),
         unfit=plan.state.unfit or any(one.invalid_values for one in windows),
     )
-    return replace(job, plan=replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves))
+    truncating = job.truncating.union(one.window_start for one in windows if one.truncations)
+    plan = replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
+    return replace(job, truncating=truncating, plan=plan)
 
 
 def _made_again(work: LayerWork, table: TableId, frontier: Frontier) -> frozenset[datetime]:
@@ -349,8 +357,7 @@ def _of_shards(
         return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
     origins = origins_of_shards(pipeline, tables, table, now)
-    starts = {start for one in origins for start in counts.truncating(one.table)}
-    job = replace(job, truncating=job.truncating | starts)
+    job = _with_facts_of(job, counts, origins)
     return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 

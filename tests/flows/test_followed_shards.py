@@ -16,7 +16,7 @@ from tests.flows.history import WINDOWS, border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml, Source
-from tests.flows.source_tables import BIGINT, INT, TEXT, Field, Kind, Table
+from tests.flows.source_tables import ABSENT, BIGINT, INT, TEXT, Field, Kind, Table
 from tests.flows.test_merged_tables import MERGE, ORDERS, shards_of
 from tests.flows.test_shards import put
 from tests.tiers import times
@@ -246,3 +246,28 @@ def test_shards_whose_key_changes_have_what_events_told(bench_of: Bench, tmp_pat
         assert not harness.pipeline.ledger.paused_tables()
         rows = harness.rows("snapshot", "shop", "orders")
         assert sorted(tuple(row[name] for name in ("_source_database", "id", "n", "more")) for row in rows) == told
+
+
+def test_what_updates_left_out_under_a_name_outside_stays(bench_of: Bench, tmp_path: Path) -> None:
+    """A table outside of the merge becomes a shard; its updates had sent the columns that they changed."""
+    inside, late = shards_of(1, 2)
+    outside = Table("late", late.columns, ("shopdb", "late"))
+    source = short_source(inside, outside, late)
+    put(source, 0, 1, inside, 1, note="tea")
+    put(source, 0, 2, outside, 1, 2, note="milk")
+    old = {"id": 1, "n": 1, "note": "milk"}
+    source.transaction(border(0) + 9 * SECOND, Dml(outside, [(old, {"id": 1, "n": 7, "note": ABSENT})]))
+    source.checkpoint(border(0) + 500 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("RENAME TABLE shopdb.late TO shop_00.orders_0001"))
+    source.rows[late.name], source.rows[outside.name] = source.rows[outside.name], {}
+    put(source, 1, 9, late, 3, note="new")
+    source.checkpoint(border(1) + 500 * SECOND)
+    told = [("orders_0000", 1, 1, "tea"), ("orders_0001", 1, 7, "milk"), ("orders_0001", 2, 2, "milk")]
+    told.append(("orders_0001", 3, 3, "new"))
+    for order in ((0, 1), (1, 0), ()):
+        harness = open_short(bench_of, tmp_path / f"{order}", source.messages, windows=2, merge=MERGE)
+        for window in order:
+            harness.all(window)
+        harness.settle()
+        rows = harness.rows("snapshot", "shop", "orders")
+        assert sorted(tuple(row[name] for name in ("_source_table", "id", "n", "note")) for row in rows) == told
