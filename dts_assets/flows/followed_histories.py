@@ -19,6 +19,7 @@ from dts_assets.model.present_columns import columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, TableWindow
 from dts_assets.stages.history_statements import statements_text
+from dts_assets.stages.row_origins import moved_changes
 from dts_assets.stages.version_eras import VersionEra, version_eras
 
 
@@ -108,22 +109,11 @@ def followed_history(
 
 def _told(
     pipeline: Pipeline, table: TableId, frontier: Frontier, origins: Mapping[int, tuple[ChangesOrigin, ...]]
-) -> list[str]:
-    """Return texts for the changes under other names that count.
-
-    They are others where a window was made again with other rows.
-    """
+) -> tuple[str, ...]:
+    """Return texts for the changes under other names that count."""
     bounds = {(one.table, one.source.until) for some in origins.values() for one in some if one.table != table}
     if not bounds:
-        return []
+        return ()
     _, rows = pipeline.ledger.of_tables({name for name, _ in bounds})
-    return sorted(
-        repr((*bound, row.window_start, row.kafka_partition, row.kept, row.truncations, row.row_hash))
-        for bound in bounds
-        for row in rows
-        if row.table == bound[0]
-        and (row.kept or row.truncations)
-        and row.first_position is not None
-        and (bound[1] is None or row.first_position <= bound[1])
-        and frontier.holds(row.window_start, row.first_position)
-    )
+    held = (row for row in rows if row.first_position and frontier.holds(row.window_start, row.first_position))
+    return moved_changes(bounds, tuple(held))

@@ -25,7 +25,7 @@ from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
 from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
-from dts_assets.stages.row_origins import RowOrigin, RowOrigins, name_changes, row_origins
+from dts_assets.stages.row_origins import RowOrigin, RowOrigins, moved_changes, name_changes, row_origins
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
@@ -157,13 +157,8 @@ class FollowedTables:
 
     def _moved_rows(self, origins: Sequence[RowOrigin]) -> str:
         """Return a digest of the changes that rows had under earlier names, whatever files hold them."""
-        until = {one.table: one.until for one in origins if one.until is not None}
-        counted = [
-            (str(row.table), row.window_start, row.kafka_partition, row.kept, row.truncations, row.row_hash)
-            for row in self._ledger_rows[1]
-            if row.table in until and row.first_position is not None and row.first_position <= until[row.table]
-        ]
-        return list_digest(map(repr, sorted(counted)))
+        bounds = {(one.table, one.until) for one in origins if one.until is not None}
+        return list_digest(moved_changes(bounds, self._ledger_rows[1]))
 
     def last_position(self, table: TableId) -> SourcePosition | None:
         """Return the position of the last state of a table that anything tells of; None where nothing does."""

@@ -5,10 +5,10 @@ What was read up to the frontier counts: it is complete, so that later windows c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
@@ -35,8 +36,6 @@ DDL_COLUMNS = (
     "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
     "database", "sql", "effect",
 )  # fmt: skip
-
-_WORDS = re.compile(r"[\w$\u0080-\U0010ffff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +122,18 @@ def related_tables(
     A rename, a copy or an exchange does that. Two tables are related if one statement has both names, whatever it does.
     """
     related = set(tables)
-    by_word: dict[str, list[TableId]] = {}
-    for one in {*known, *related}:
-        by_word.setdefault(_WORDS.findall(one.table)[0] if _WORDS.search(one.table) else one.table, []).append(one)
-    groups = [
-        found
-        for one in statements
-        if len(found := {named for word in {*_WORDS.findall(one.sql)} for named in by_word.get(word, ())}) > 1
-    ]
-    of_table: dict[TableId, list[set[TableId]]] = {}
+    by_word = TablesByWord({*known, *related})
+    groups = [found for one in statements if len(found := by_word.named_in(one.sql)) > 1]
+    of_table: dict[TableId, list[frozenset[TableId]]] = {}
     for group in groups:
         for one in group:
             of_table.setdefault(one, []).append(group)
     left = list(related)
     while left:
-        found = set[TableId]().union(*of_table.pop(left.pop(), ())) - related
+        found = frozenset(chain(*of_table.pop(left.pop(), ()))) - related
         related |= found
         left += found
     return frozenset(related)
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a statement or of a name."""
-    return _WORDS.findall(text)
 
 
 def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 
-from dts_assets.flows.schema_history import words_of
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.ddl.told_schemas import ToldShapes
@@ -46,12 +46,5 @@ def _altered(
     shards: Collection[TableId], statements: Iterable[SourceStatement]
 ) -> Collection[tuple[datetime | None, TableId]]:
     """Return the windows with a statement that may be about a shard, with the shard."""
-    by_word: dict[str, list[TableId]] = {}
-    for shard in shards:
-        by_word.setdefault(next(iter(words_of(shard.table)), shard.table), []).append(shard)
-    return {
-        (one.window_start, shard)
-        for one in statements
-        for word in {*words_of(one.sql)}
-        for shard in by_word.get(word, ())
-    }
+    by_word = TablesByWord(shards)
+    return {(one.window_start, shard) for one in statements for shard in by_word.named_in(one.sql)}

@@ -1,4 +1,4 @@
-"""Statements that are not understood: which tables they may be about shows in their words alone."""
+"""The words of statements: which tables a statement may be about shows in them, also where nothing understands it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from dts_assets.model.tables import TableId
 
-_WORD = re.compile(r"[\w$]+")
+_WORD = re.compile(r"[\w$\u0080-\U0010ffff]+")
+"""Letters of names that need no quotes (https://dev.mysql.com/doc/refman/8.4/en/identifiers.html)."""
 
 
 def words_of(sql: str) -> str:
@@ -24,6 +25,27 @@ def tables_in_words(words: str, tables: Iterable[TableId]) -> list[TableId]:
     """
     there = frozenset(words.split(" "))
     return [table for table in tables if _words_of_name(table.table) <= there]
+
+
+class TablesByWord:
+    """Some tables by a word of their names, for many statements."""
+
+    def __init__(self, tables: Iterable[TableId]) -> None:
+        """Take the tables."""
+        self._by_word: dict[str, list[TableId]] = {}
+        for table in tables:
+            word = min(_words_of_name(table.table), default="")
+            self._by_word.setdefault(word, []).append(table)
+
+    def named_in(self, sql: str) -> frozenset[TableId]:
+        """Return the tables that a statement may name, as :func:`tables_in_words` says it."""
+        there = frozenset(_WORD.findall(sql))
+        return frozenset(
+            table
+            for word in ("", *there)  # a name of signs alone has no word
+            for table in self._by_word.get(word, ())
+            if _words_of_name(table.table) <= there
+        )
 
 
 @lru_cache(maxsize=65536)

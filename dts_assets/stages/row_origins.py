@@ -6,9 +6,10 @@ changelogs, each between two positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.schema_changes import TableCreated, TableRenamed
@@ -46,6 +47,27 @@ class RowOrigins:
 
     states: tuple[OriginState, ...]
     origins: tuple[RowOrigin, ...]
+
+
+def moved_changes(
+    bounds: Collection[tuple[TableId, SourcePosition | None]], rows: Iterable[WindowTable]
+) -> tuple[str, ...]:
+    """Return texts for the changes that stand under some names up to a position (None: all), whatever files hold them.
+
+    They are others where a window was made again with other changes. ``rows`` are the counts of these names by window.
+    """
+    until: dict[TableId, list[SourcePosition | None]] = {}
+    for table, bound in bounds:
+        until.setdefault(table, []).append(bound)
+    return tuple(
+        sorted(
+            repr((row.table, bound, row.window_start, row.kafka_partition, row.kept, row.truncations, row.row_hash))
+            for row in rows
+            if (row.kept or row.truncations) and row.first_position is not None
+            for bound in until.get(row.table, ())
+            if bound is None or row.first_position <= bound
+        )
+    )
 
 
 def row_origins(histories: Histories, table: TableId, known: Collection[TableId]) -> RowOrigins:

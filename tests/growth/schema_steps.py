@@ -15,6 +15,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition, complete_until, position_of
 from dts_assets.stages.ddl_statements import source_statements
+from dts_assets.stages.row_origins import moved_changes
 from dts_assets.wire.ddl.change_words import all_words
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history, state_at
 from dts_assets.wire.ddl.schema_news import statement_news
@@ -99,4 +100,5 @@ SCHEMA_STEPS: dict[str, Case] = {
         lambda seen: complete_until(Frontier(START, START, None), seen),
     ),
     "lineages": (lambda count: list(range(count)), lambda numbers: position_of(AtPosition(0, 0, 0), numbers)),
+    "changes under former names": (lambda count: _cells(count)[0], lambda rows: moved_changes([(TABLE, _at(9))], rows)),
 }
