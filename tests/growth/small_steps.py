@@ -184,15 +184,7 @@ def _changes_of_one_table(entries: pa.RecordBatch) -> object:
     return DtsProtobuf().changes(entries, {TableId("shopdb", "", "t0"): (Column("id", "int", True),)})
 
 
-STEPS: dict[str, Case] = {
-    **ALTERED_STEPS,
-    **FOLLOWED_STEPS,
-    **POLICY_STEPS,
-    **HISTORY_STEPS,
-    **RULE_STEPS,
-    **SCHEMA_STEPS,
-    **SHARD_STEPS,
-    **STATEMENT_STEPS,
+_STEPS: dict[str, Case] = {
     "entries of tables that are not wanted": (lambda count: _entries(count, lists=1), _changes_of_one_table),
     "entries with many lists of columns": (lambda count: _entries(count, lists=50), _changes_of_one_table),
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
@@ -245,3 +237,24 @@ STEPS: dict[str, Case] = {
         lambda values: parse(values, "decimal(38,0)"),
     ),
 }
+
+
+def _all(*rooms: dict[str, Case]) -> dict[str, Case]:
+    """Return all steps by their names, of which no two are equal."""
+    found = {kind: case for room in rooms for kind, case in room.items()}
+    assert len(found) == sum(map(len, rooms)), "a step of one name replaces another"
+    return found
+
+
+STEPS = _all(
+    ALTERED_STEPS,
+    FOLLOWED_STEPS,
+    POLICY_STEPS,
+    HISTORY_STEPS,
+    RULE_STEPS,
+    SCHEMA_STEPS,
+    SHARD_STEPS,
+    STATEMENT_STEPS,
+    _STEPS,
+)
+"""By kind: what makes a list, and what is done with it."""
