@@ -1,4 +1,4 @@
-"""The words of statements: which tables a statement may be about shows in them, also where nothing understands it."""
+"""The words of statements, in which names of tables show also where nothing understands the statement."""
 
 from __future__ import annotations
 

@@ -52,9 +52,10 @@ class RowOrigins:
 def moved_changes(
     bounds: Collection[tuple[TableId, SourcePosition | None]], rows: Iterable[WindowTable]
 ) -> tuple[str, ...]:
-    """Return texts for the changes that stand under some names up to a position (None: all), whatever files hold them.
+    """Return texts for the changes under some names up to positions, whatever files hold them.
 
-    They are others where a window was made again with other changes. ``rows`` are the counts of these names by window.
+    Texts are others where a window was made again with other changes. The position None stands for all changes. ``rows`` are the
+    counts of these names by window.
     """
     until: dict[TableId, list[SourcePosition | None]] = {}
     for table, bound in bounds:
