@@ -21,7 +21,7 @@ from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
-from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
+from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.schema_policies import SchemaPolicy
@@ -30,6 +30,7 @@ from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
+from dts_assets.settings.layouts import SnapshotLayout
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
     MergeTexts,
@@ -41,7 +42,7 @@ from dts_assets.settings.routes import (
 )
 from dts_assets.settings.row_filters import FilterText, filter_of
 from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
-from dts_assets.settings.schema_changes import columns_for, policy_for, policy_requests
+from dts_assets.settings.schema_changes import check_policies, columns_for, policy_for, policy_requests
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -50,9 +51,7 @@ from dts_assets.settings.values import (
     Glob,
     Instant,
     LakeType,
-    PartitionField,
     SchemaChanges,
-    SortColumn,
     TypeMappings,
     divides_a_day,
     instead,
@@ -125,23 +124,6 @@ class Tables(Part):
         """The tables that ``include`` names without a glob, less the excluded ones; sorted."""
         tables = {table_of(glob) for glob in self.include if not _GLOB_CHARACTERS & set(glob)}
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
-
-
-class SnapshotLayout(Part):
-    """The partition fields and the sorting of a snapshot's files."""
-
-    partition: tuple[PartitionField, ...] = Field(
-        (), description="Partition fields: months(created_at), bucket(16, id), truncate(4, name), or a column."
-    )
-    sort: tuple[SortColumn, ...] = Field((), description="Columns that rows are sorted by within files.")
-
-    @property
-    def layout(self) -> Layout:
-        """The layout in words of the model."""
-        return Layout(
-            tuple(filter(None, map(partition_transform, self.partition))),
-            tuple(filter(None, map(column_name, self.sort))),
-        )
 
 
 class Sql(Part):
@@ -318,6 +300,7 @@ class Subscription(Part):
             named["columns"] = [*map(tables_of_rule, self.columns)]
             named["types"] = [name.rpartition(".")[0] for name in self.types]
             check_routes(routes, self.tables.exact, named, self.sql.tables)
+            check_policies(self.schema_changes, routes)
         return self
 
     @cached_property

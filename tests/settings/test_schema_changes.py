@@ -31,6 +31,23 @@ def test_a_policy_that_leaves_columns_alone_asks_for_nothing(word: str, tmp_path
     assert shop.schema_policy(table("orders")) == word
 
 
+MERGE = 'merge: {"shop.orders": ["shop_*.orders_*"]}'
+
+
+@pytest.mark.parametrize("glob", ["shop.orders", "shop_*.orders_*"])
+def test_a_merged_table_has_no_policy_of_its_own(glob: str, tmp_path: Path) -> None:
+    says = "the merged table shop.orders always follows the statements of its shards; remove the line, or write follow instead of"
+    (found,) = mistakes_of(tmp_path, f'{MERGE}\n    schema_changes: {{"{glob}": stop}}')
+    assert says in found
+
+
+@pytest.mark.parametrize("line", ["keep", '{"shop.orders": follow, "*": freeze}', '{"shop.*": stop}'])
+def test_policies_of_many_tables_pass_over_merged_ones(line: str, tmp_path: Path) -> None:
+    shop = settings_of(tmp_path, f"{MERGE}\n    schema_changes: {line}")
+    assert shop.schema_policy(table("orders", "shop")) == "follow"
+    assert shop.schema_policy(table("carts", "shop")) != "follow"
+
+
 def test_without_a_word_snapshots_follow(tmp_path: Path) -> None:
     assert settings_of(tmp_path).schema_policy(table("orders")) == "follow"
 
