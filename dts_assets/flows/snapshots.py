@@ -261,7 +261,7 @@ def _follower(
         return noted(job)
 
     def with_columns(job: SnapshotJob) -> SnapshotJob:
-        if job.plan.nothing and job.before.present is None and job.table in sources:
+        if layer is SNAPSHOT and job.plan.nothing and job.before.present is None:
             return job  # what changelogs have of later windows is no matter of the rows that stand
         return _with_columns(pipeline, job, work.tables[job.table])
 

@@ -271,3 +271,22 @@ def test_what_updates_left_out_under_a_name_outside_stays(bench_of: Bench, tmp_p
         harness.settle()
         rows = harness.rows("snapshot", "shop", "orders")
         assert sorted(tuple(row[name] for name in ("_source_table", "id", "n", "note")) for row in rows) == told
+
+
+def test_columns_of_later_windows_wait_for_their_rows(bench_of: Bench, tmp_path: Path) -> None:
+    tables = shards_of(2, 1)
+    source = short_source(*tables)
+    put(source, 0, 1, tables[0], 1)
+    for window in range(2):
+        source.checkpoint(border(window) + 500 * SECOND)
+    alter(source, 2, 1, tables, "ADD COLUMN more int")
+    for table in tables:
+        table.columns.append(Field("more", INT))
+    put(source, 2, 20, tables[1], 2, more=6)
+    source.checkpoint(border(2) + 500 * SECOND)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=3, merge=MERGE)
+    harness.all(0)
+    harness.all(2)
+    assert "more" not in shown(harness)[0]
+    harness.all(1)
+    assert "more" in shown(harness)[0]
