@@ -77,17 +77,20 @@ def _told(
     """
     if not len(told):
         return {}
-    wanted = [
-        (f"{image}.{name}", (image, column)) for image in IMAGES for column, some in enumerate(names) for name in some
-    ]
-    at = as_numbers(pc.fill_null(pc.index_in(told, value_set=pa.array([text for text, _ in wanted])), -1))
+    wanted: dict[str, list[tuple[str, int]]] = {}  # two columns may have one origin
+    for column, some in enumerate(names):
+        for text, image in ((f"{image}.{name}", image) for image in IMAGES for name in some):
+            wanted.setdefault(text, []).append((image, column))
+    at = as_numbers(pc.fill_null(pc.index_in(told, value_set=pa.array(list(wanted), pa.string())), -1))
     bounds = offsets_of(lists)
     owners = np.repeat(np.arange(len(lists)), np.diff(bounds))
     found: dict[tuple[str, int], tuple[Numbers, Numbers]] = {}
+    asked = list(wanted.values())
     for number in np.unique(at[at >= 0]):
         places = np.flatnonzero(at == number)
-        rows, (image, column) = owners[places], wanted[number][1]
-        if (image, column) in found:  # a column may be told under a former spelling, too
-            rows, places = (np.append(*pair) for pair in zip(found[image, column], (rows, places), strict=True))
-        found[image, column] = (rows, places)
+        mine = owners[places], places
+        for one in asked[number]:
+            # A column may be told under a former spelling, too.
+            rows, texts = (np.append(*pair) for pair in zip(found[one], mine, strict=True)) if one in found else mine
+            found[one] = (rows, texts)
     return found

@@ -77,8 +77,14 @@ def test_what_happens_to_tables_that_get_other_names(recorder: LifeRecorder, nam
     of_ways(life, tmp_path, 3)
 
 
-def test_rows_of_minimal_images_move_with_what_they_had(recorder: LifeRecorder, tmp_path: Path) -> None:
-    life = recorded_script(recorder, MOVES["a table gets another name and no row since"], image="MINIMAL")
+SHORT_IN_MINIMAL = ("the key goes, comes and has other columns", "a table gets another name and no row since")
+IN_MINIMAL = sorted({**SCRIPTS, **MOVES}, key=lambda name: name not in SHORT_IN_MINIMAL)
+
+
+@pytest.mark.parametrize("name", chosen(IN_MINIMAL, len(SHORT_IN_MINIMAL)))
+def test_what_happens_in_minimal_images(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
+    """Rows go on with what they had, also over keys."""
+    life = recorded_script(recorder, {**SCRIPTS, **MOVES}[name], image="MINIMAL")
     of_ways(life, tmp_path, 3)
 
 
