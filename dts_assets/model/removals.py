@@ -1,4 +1,4 @@
-"""Removals of rows that removed nothing from a table without a key."""
+"""Removals of rows that removed nothing: from a table without a key, or by changes that do not tell a whole key."""
 
 from __future__ import annotations
 

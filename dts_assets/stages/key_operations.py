@@ -49,8 +49,8 @@ class Operations:
     their texts ``u0``, ...), the number of its ``row`` in ``rows``, null where the key is left, and if asked for the ``hash`` of
     the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
-    With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations of a bag are
-    ``ambiguous``: their change does not say all columns of the row that goes.
+    With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations are ``ambiguous``:
+    their change does not say all columns that tell its row apart, which are all columns in a bag.
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, and what the snapshot shows of the change.
@@ -282,13 +282,13 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     shape, rows = changes.shape, changes.rows
     deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
     new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
-    unknown = _lacks_old_values(changes) if shape.is_bag else None
+    unknown = _lacks_old_values(changes)
     # A bag counts: one row goes and one comes, also where they are equal.
     moved = np.full(changes.count, shape.is_bag)
     for one, other in zip(old.values(), new.values(), strict=True):
         moved |= differ(one, other)
     moved &= updates & changes.has_before
-    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved)
+    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | unknown)
     source = np.concatenate([taking, leaving])
     place = dict(zip(POSITION, positions_of(rows), strict=True))
     place["piece"], place["row_number"] = (as_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
@@ -302,7 +302,7 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
             for name in new
         },
     }
-    if unknown is not None and unknown.any():
+    if unknown.any():
         touches["ambiguous"] = pa.array(unknown[source])
     if shape.versions:
         touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
@@ -347,9 +347,9 @@ def _lacks_values(changes: Changes) -> Mask:
 
 
 def _lacks_old_values(changes: Changes) -> Mask:
-    """Return the changes that remove a row and do not tell one of its columns, by either image."""
+    """Return the changes of a row that do not tell one of the columns that tell it apart, by either image."""
     untold = []
-    for place in range(len(changes.shape.columns)):
+    for place in changes.shape.keys:
         before, after = changes.absent("before", place), changes.absent("after", place)
         if before is not None:
             untold.append(before & (~changes.has_after if after is None else ~changes.has_after | after))

@@ -27,10 +27,27 @@ _INDEXES = {"create": "CINDEX", "drop": "DINDEX"}
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The fields that every message of a table repeats, and the encoding of its values."""
+    """The name of a table, the types and the key of its columns, and the encoding of its values."""
 
-    common: Fields
+    name: Fields
+    mysql_types: Mapping[str, str]
+    sql_types: Mapping[str, int]
+    keys: Sequence[str]
     columns: tuple[tuple[str, ToText], ...]
+
+    def described(self, rows: Sequence[Fields]) -> Fields:
+        """Return the fields that describe the columns of a message's rows.
+
+        Canal describes columns that ``data`` has, and no others (``MQMessageUtils.java``). A server that does not write whole
+        images leaves columns out.
+        """
+        names = [name for name in self.mysql_types if any(name in row for row in rows)]
+        return {
+            **self.name,
+            "mysqlType": {name: self.mysql_types[name] for name in names} or None,
+            "sqlType": {name: self.sql_types[name] for name in names} or None,
+            "pkNames": [name for name in self.keys if name in names] or None,
+        }
 
 
 @dataclass(slots=True)
@@ -49,8 +66,10 @@ class CanalEncoder:
         after = [object_of(row.after, known.columns) for row in rows if row.after is not None]
         kind = "INSERT" if not before else "UPDATE" if after else "DELETE"
         old = _changed(before, after) if kind == "UPDATE" else None
+        data = [row for row in after or before if row]
         return {
-            "es": seconds * 1000, "type": kind, "isDdl": False, "sql": "", "data": after or before, "old": old, **known.common,
+            "es": seconds * 1000, "type": kind, "isDdl": False, "sql": "", "data": data or None, "old": old,
+            **known.described(data),
         }  # fmt: skip
 
     def statement(self, ddl: Ddl, *, seconds: int) -> Fields:
@@ -82,13 +101,13 @@ def encoded(fields: Fields, *, number: int, milliseconds: int) -> bytes:
 
 
 def _table(table: SourceTable, zone: tzinfo) -> _Table:
-    keys = [column.name for column in table.columns if column.is_key]
-    common = {
-        "database": table.database, "table": table.table,
-        "mysqlType": {column.name: type_text(column) for column in table.columns},
-        "sqlType": {column.name: sql_type(column) for column in table.columns}, "pkNames": keys or None,
-    }  # fmt: skip
-    return _Table(common, tuple((column.name, to_text(column, zone)) for column in table.columns))
+    return _Table(
+        {"database": table.database, "table": table.table},
+        {column.name: type_text(column) for column in table.columns},
+        {column.name: sql_type(column) for column in table.columns},
+        [column.name for column in table.columns if column.is_key],
+        tuple((column.name, to_text(column, zone)) for column in table.columns),
+    )
 
 
 def _named(sql: str, database: str) -> tuple[str, str, str]:

@@ -150,12 +150,12 @@ class Replayed(Protocol):
 
 
 def is_ambiguous(row: Row, columns: Sequence[Column]) -> bool:
-    """Whether a change of a table without a key does not tell the row that goes."""
-    if row["before"] is None or row["op"] not in ("update", "delete") or any(column.is_key for column in columns):
+    """Whether a change does not tell the row that goes, by its key or else by all columns."""
+    if row["before"] is None or row["op"] not in ("update", "delete"):
         return False
-    absent = set(row["absent"] or ())
+    absent, telling = set(row["absent"] or ()), [column for column in columns if column.is_key] or columns
     return any(
-        f"before.{one.name}" in absent and (row["after"] is None or f"after.{one.name}" in absent) for one in columns
+        f"before.{one.name}" in absent and (row["after"] is None or f"after.{one.name}" in absent) for one in telling
     )
 
 

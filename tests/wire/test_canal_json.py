@@ -124,6 +124,25 @@ def test_a_row_that_lacks_columns_lacks_them_before_too_unless_they_changed() ->
     assert sorted(row["absent"]) == ["after.id", "before.id"]
 
 
+def test_an_update_that_tells_neither_its_key_nor_what_changed_is_refused() -> None:
+    """Canal sends it of a server with minimal images: the key is in the old image alone, of which it tells changed columns."""
+    told = {"type": "UPDATE", "mysqlType": {"note": "varchar(20)"}, "sqlType": {"note": 12}}
+    without: tuple[Any, ...] = (None, [], ...)
+    bad = [message(**told, data=[{"note": "c"}] * 2, old=[{}, {}], pkNames=keys) for keys in without]
+    good = [
+        message(**told, data=[{"note": "c"}] * 2, old=[{}, {"note": "b"}], pkNames=None),
+        message(type="UPDATE", old=[{}]),
+        message(type="INSERT", old=[{}], pkNames=None),
+    ]
+    decoded = entries(*bad, *good)
+    assert [(one.index, one.reason) for one in decoded.rejected] == [(n, Reason.RAGGED_ROW) for n in range(3)]
+    assert {"FULL" in one.detail for one in decoded.rejected} == {True}
+    assert [one["rows"] for one in decoded.batch.to_pylist()] == [2, 1, 1]
+    (alone,) = entries(bad[0]).rejected
+    assert entries(bad[0]).shapes == ()  # else its columns would be those of a table without a key
+    assert alone.payload == json.dumps(bad[0]).encode()
+
+
 @pytest.mark.parametrize("count", [1, 40])
 def test_an_unknown_changed_column_harms_no_neighbour(count: int) -> None:
     good = message(type="UPDATE", data=[{"id": "1", "note": "b"}], old=[{"note": "a"}])

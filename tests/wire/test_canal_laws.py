@@ -81,10 +81,13 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(["INSERT", "UPDATE", "UPDATE", "DELETE", "INIT"]))
     data: list[Any] = draw(st.lists(images(types), max_size=3))
     old = [draw(changed(types)) for _ in data] if kind == "UPDATE" and draw(st.integers(0, 9)) else None
+    keys = (
+        draw(st.sampled_from([None, [*types][:1]])) if not old or any(old) else [*types][:1]
+    )  # else it would be refused
     return {
         "data": data, "database": "d", "es": 1624614713000, "gtid": draw(st.sampled_from(["", None, "0-1-7"])),
         "id": draw(st.none() | st.integers(-1, 1 << 62)), "isDdl": draw(st.sampled_from([False, None])), "mysqlType": types,
-        "old": old, "pkNames": None, "sql": "", "sqlType": {}, "table": draw(st.sampled_from(["t", "u "])), "ts": 1,
+        "old": old, "pkNames": keys, "sql": "", "sqlType": {}, "table": draw(st.sampled_from(["t", "u "])), "ts": 1,
         "type": kind,
     }  # fmt: skip
 
@@ -110,7 +113,7 @@ def test_messages_of_one_table_agree_however_they_are_read(
     for _ in range(count):
         rows_of_one = data.draw(st.lists(whole, min_size=1, max_size=3))
         old = [data.draw(changed(types)) for _ in rows_of_one]
-        several.append(made | {"type": "UPDATE", "data": rows_of_one, "old": old})
+        several.append(made | {"type": "UPDATE", "data": rows_of_one, "old": old, "pkNames": [*types][:1]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "_FEW_MESSAGES", 1)
         _agree(several, spaced=False)

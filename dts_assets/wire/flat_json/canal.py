@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Meta
+from msgspec import Meta, Raw, Struct
+from msgspec.json import Decoder
 
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, rows_by_code
@@ -25,7 +26,7 @@ from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.columns.pivot import Bucket, Image, Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.dialect import DDL, DML, Images
-from dts_assets.wire.flat_json.messages import OPERATIONS, Head, HeadForm, Refused, head_of, images_of
+from dts_assets.wire.flat_json.messages import MALFORMED, OPERATIONS, Head, HeadForm, Refused, head_of, images_of
 from dts_assets.wire.format import TooLargeError
 
 STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "INIT_DDL"})
@@ -54,7 +55,15 @@ class CanalHead(Head, kw_only=True, forbid_unknown_fields=True, gc=False):
     gtid: str | None = None
 
 
+class _Changed(Struct):
+    """What rows of an UPDATE were before."""
+
+    old: list[dict[str, Raw]]
+
+
 _FORM = HeadForm.of(CanalHead, BatchNumber | None, wanted_id="whole number")
+_CHANGED = Decoder(_Changed)
+_NO_KEYS = (b"null", b"[]")
 _UPDATE = OPERATIONS["UPDATE"]
 
 
@@ -69,9 +78,12 @@ class CanalDialect:
         """Return a message's head, and as text the fields that Canal does not have.
 
         Raises:
-            Refused: the message is no JSON object, or a field of it makes no sense.
+            Refused: the message is no JSON object, a field of it makes no sense, or it tells neither a key nor a changed column.
         """
-        return head_of(message, _FORM)
+        head, others = head_of(message, _FORM)
+        if head.type == "UPDATE" and head.old and bytes(head.pkNames) in _NO_KEYS and _lacks_rows(message):
+            raise Refused(Reason.RAGGED_ROW, _NO_WHOLE_IMAGES)
+        return head, others
 
     def gtid(self, head: Head) -> str | None:
         """Return the GTIDs that a message tells, None where there are none.
@@ -137,6 +149,21 @@ class CanalDialect:
         mask[at] = True
         made = pa.concat_arrays(found).take(pa.array(np.argsort(at)))
         return pc.replace_with_mask(values, pa.array(mask), made)
+
+
+_NO_WHOLE_IMAGES = "it tells neither a key nor what has changed: the server has to write binlog_row_image=FULL"
+
+
+def _lacks_rows(message: bytes) -> bool:
+    """Return whether an UPDATE does not tell what any of its rows was.
+
+    Canal describes columns that the new image has, and compares them with those of the old one. Of a server with minimal images
+    neither the key nor an old value is left.
+    """
+    try:
+        return not any(_CHANGED.decode(message).old)
+    except MALFORMED:
+        return False
 
 
 def canal_reading(zone: str) -> Reading:

@@ -109,6 +109,22 @@ def test_a_deleted_row_stands_in_data() -> None:
     assert (found["type"], found["data"], found["old"]) == ("DELETE", [{"id": "1", "body": "a"}], None)
 
 
+def test_columns_that_the_server_did_not_write_are_not_described() -> None:
+    """``LogEventConvert.java`` passes them over, and ``MQMessageUtils.java`` describes the columns of ``data``."""
+    rows = (
+        (RowChange((1, ABSENT), (ABSENT, b"b")),),
+        (RowChange((1, ABSENT), (2, ABSENT)),),
+        (RowChange((1, ABSENT), None),),
+    )
+    found = read(produce_canal([transaction(0, *some) for some in rows], QUIET))
+    fields = ("data", "old", "mysqlType", "sqlType", "pkNames")
+    assert [tuple(one[name] for name in fields) for one in found] == [
+        ([{"body": "b"}], [{}], {"body": "varchar(40)"}, {"body": 12}, None),
+        ([{"id": "2"}], [{"id": "1"}], {"id": "int(11)"}, {"id": 4}, ["id"]),
+        ([{"id": "1"}], None, {"id": "int(11)"}, {"id": 4}, ["id"]),
+    ]
+
+
 @pytest.mark.parametrize(("policy", "expected"), [(0, 1), (1, 1), (2, 4)])
 def test_partitions(policy: Any, expected: int) -> None:
     options = replace(QUIET, partitions=4, partition_policy=policy)
