@@ -159,7 +159,7 @@ def statement_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 
 def _not_removed(counts: NotRemoved | None) -> Metadata:
-    """Return the removals of rows without a key that removed nothing; nothing for a table with a key."""
+    """Return the removals that removed nothing; of a table with a key only where changes did not tell it."""
     return {} if counts is None else {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
 
 

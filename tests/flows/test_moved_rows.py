@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dts_assets.flows import snapshot_jobs
+from dts_assets.model.removals import NotRemoved
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -166,3 +167,20 @@ def test_what_was_not_sent_follows_rows_between_truncations(bench: Bench, tmp_pa
     for number in (0, 2, 1, 0):
         harness.tables(number)
     assert found(harness) == ends[-1]
+
+
+def test_an_update_that_tells_half_a_key_is_counted_and_changes_nothing(bench: Bench, tmp_path: Path) -> None:
+    source = short_source(places())
+    row = {"id": 1, "day": "2021-05-17", "n": 1, "note": "a"}
+    source.transaction(border(0) + SECOND, Dml(source.tables["places"], [(None, row)]))
+    half = {"id": 1, "day": ABSENT, "n": ABSENT, "note": ABSENT}
+    told = {"id": ABSENT, "day": ABSENT, "n": 7, "note": ABSENT}
+    source.rows["places"] = {(1, ABSENT): row}  # no real server finds a row by half a key
+    source.transaction(border(0) + 9 * SECOND, Dml(source.tables["places"], [(half, told)]))
+    source.checkpoint(border(0) + 500 * SECOND)
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=1)
+    harness.raw(0)
+    harness.entries(0)
+    (report,) = harness.tables(0).tables
+    assert found(harness) == {(1, "2021-05-17"): (1, "a")}
+    assert report.layers["snapshot"].not_removed == NotRemoved(ambiguous=1)
