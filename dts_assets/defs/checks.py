@@ -126,8 +126,14 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
 
 
 def _unknown(column: str, count: int) -> str:
-    values = "1 value of a standing row is" if count == 1 else f"{count:,} values of standing rows are"
-    return f"`{column}`: {values} not known (servers convert them differently, or nothing tells them)"
+    if count == 1:
+        return (
+            f"`{column}`: 1 value of a standing row is not known (servers convert it differently, or nothing tells it)"
+        )
+    return (
+        f"`{column}`: {count:,} values of standing rows are not known "
+        "(servers convert them differently, or nothing tells them)"
+    )
 
 
 def _listed(lines: Sequence[str]) -> dg.MarkdownMetadataValue:

@@ -105,10 +105,10 @@ class HeldColumns:
 
 @dataclass(frozen=True, slots=True)
 class AddedColumns:
-    """The columns that came with values which no statement says, while rows that stand are read as they stand.
+    """The columns that came with values which no statement says.
 
-    In such rows they are NULL. ``names`` has them for each way of rows. Of a merged table ``shards`` tells the number of a row's
-    way by its shard.
+    In rows that stand, which are read as they stand, they are NULL. ``names`` has them for each way of rows. Of a merged table
+    ``shards`` tells the number of a row's way by its shard.
     """
 
     names: tuple[tuple[str, ...], ...]
@@ -307,7 +307,7 @@ class HeldRows:
                 yield batch.filter(pa.array(here))
 
     def unknown(self, mask: Mask) -> Counter[str]:
-        """Return how many rows of a mask are NULL in columns that came with values which no statement says."""
+        """Return how many rows of a mask are NULL in columns whose values no statement says."""
         if self._added is None:
             return Counter()
         if not self._added.read:

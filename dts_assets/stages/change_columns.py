@@ -296,11 +296,11 @@ class Changes:
         return self._images.texts(image, place)
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose image has a value that no rule of servers tells; None where there is none."""
+        """Return the changes whose value no rule of servers tells; None where there is none."""
         return None if isinstance(self._images, StoredImages) else self._images.unknown(image, place)
 
     def unknown_key(self, image: str, place: int) -> Mask:
-        """Return the changes in whose key no rule of servers tells the column at a place.
+        """Return the changes whose key has a value that no rule of servers tells.
 
         Where the image was not sent the column, its value is that of the other image.
         """

@@ -101,7 +101,7 @@ class FollowedImages:
         return self._made[image][place][1]
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose image has a value that no rule of servers tells; None where there is none."""
+        """Return the changes whose value no rule of servers tells; None where there is none."""
         return self._made[image][place][2]
 
     def absent(self, image: str, place: int) -> Mask | None:

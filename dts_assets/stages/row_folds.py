@@ -233,7 +233,10 @@ def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArr
 
 
 def _unknown(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
-    """Return the marks of values that no rule of servers tells; nothing where each value is known, and of histories."""
+    """Return the marks of values that no rule of servers tells.
+
+    There are none where each value is known, and of histories.
+    """
     touches, rows, marks = operations.touches, operations.rows, dict[str, pa.Array]()
     for number, place in enumerate(shape.keys if not shape.versions else ()):
         if f"n{number}" in touches.schema.names:

@@ -1,6 +1,6 @@
-"""Cells that are NULL because no rule of servers tells their values, marked on rows that are on their way into files.
+"""Marks of rows on their way into files: the columns whose values no rule of servers tells.
 
-The mark is a column of its own, which files do not have: the names of such columns for each row.
+Such values are NULL. The marks are a column of their own, which the files of tables do not have.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ValuePath:
 
     @property
     def is_unknown(self) -> bool:
-        """True if values are read as they stand, NULL, although the column came with values which no statement says."""
+        """True if the column came with values which no statement says, and is read as it stands: NULL."""
         return self._only_fill is Fill.UNKNOWN
 
     @property
