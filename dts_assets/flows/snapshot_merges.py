@@ -5,6 +5,7 @@ All tables with few changes are one Spark job. A table with many changes is a jo
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,10 @@ STATE_PROPERTY = "dts-assets.state"
 
 The state is the frontier it stands at and the changelog state it was made from.
 """
+
+
+UNKNOWN_PROPERTY = "dts-assets.unknown-values"
+"""The property of a snapshot commit that counts by column the values that it made NULL because nobody knows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +245,12 @@ def commit_files(
         StaleGenerationError: Another run has written the snapshot since.
     """
     results = list(results)
-    removed = {path for result in results for path in result.removed}
+    removed, unknown = {path for result in results for path in result.removed}, unknown_values(results)
     pipeline.lake.replace(
         pipeline.table_path(layer.name, table),
         {},
         [file for result in results for file in result.written],
-        properties={STATE_PROPERTY: state},
+        properties={STATE_PROPERTY: state, **({UNKNOWN_PROPERTY: json.dumps(unknown)} if unknown else {})},
         keep=None if rebuilds else lambda file: file.file_path not in removed,
         assertion=stands_at(current),
         deletes=[file for result in results for file in result.deletes],

@@ -62,7 +62,8 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
         layer.name,
         [table],
         lambda _: commit_files(
-            pipeline, layer, table, [RefreshResult(table, tuple(files.removed), tuple(files.written.values()))],
+            pipeline, layer, table,
+            [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown)],
             state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
             columns=job.planned,
         ),

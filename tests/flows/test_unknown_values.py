@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import snapshot_jobs
+from dts_assets.flows import snapshot_jobs, snapshot_tasks
 from dts_assets.flows.reports import LayerOutcome
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
+from dts_assets.planning import row_removals
+from dts_assets.store.delete_files import WrittenDeletes
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -115,6 +118,14 @@ def ready(harness: Harness) -> Harness:
     return harness
 
 
+def in_commits(harness: Harness) -> list[str | None]:
+    """What the commits of the snapshot say, the first one first."""
+    table = harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", table_id(TABLE)))
+    assert table is not None
+    said = [one.summary for one in table.snapshots() if one.summary is not None and STATE_PROPERTY in one.summary]
+    return [one.additional_properties.get(UNKNOWN_PROPERTY) for one in said]
+
+
 def one_by_one(harness: Harness) -> list[dict[str, int]]:
     ready(harness)
     return [counts(harness, window) for window in range(3)]
@@ -136,6 +147,7 @@ def test_the_commit_that_brings_a_statement_counts_what_it_made_unknown(tmp_path
     harness = converted().opened(tmp_path)
     assert one_by_one(harness) == [{}, {"note": 2}, {}]
     assert shown(harness, "note") == {1: 7, 2: None, 3: None, 4: 2, 5: None}
+    assert in_commits(harness)[:2] == [None, '{"note": 2}']
 
 
 def test_a_window_that_is_made_again_counts_nothing_again(tmp_path: Path) -> None:
@@ -225,6 +237,25 @@ def test_a_column_with_an_unsaid_default_counts_the_rows_that_stand(settings: di
     assert at_once == {"x": 3}
 
 
+def test_rows_leave_a_large_file_by_their_numbers_and_its_others_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"DELETE_FILE_BYTES": 0, "DELETED_ROW_BYTES": 0, "MOST_DELETED": 0.9}.items():
+        monkeypatch.setattr(row_removals, name, value)
+    written, listed = snapshot_tasks.write_deletes, list[int]()
+
+    def spied(*args: Any, **more: Any) -> WrittenDeletes:
+        made = written(*args, **more)
+        listed.append(made.rows)
+        return made
+
+    monkeypatch.setattr(snapshot_tasks, "write_deletes", spied)
+    harness = ready(added().opened(tmp_path))
+    counts(harness, 0)
+    assert counts(harness, 1) == {"x": 3}
+    assert listed[:1] == [2]
+
+
 def test_a_column_with_an_unsaid_default_needs_no_file_to_be_counted(tmp_path: Path) -> None:
     life = Life()
     life.gets_x(border(1) + 10 * SECOND)
@@ -273,7 +304,7 @@ def test_counts_of_many_tasks_are_added_up(
 
 
 def test_where_the_key_changes_amid_the_changes_the_rows_at_the_end_count(tmp_path: Path) -> None:
-    """Row 2 is told by an event that stands behind the new key; row 4 is not known between two steps, and at the end."""
+    """Row 2 is told by an event behind the new key. Rows 4 and 5 are not known until a later window."""
     life = Life()
     life.note_becomes_whole(border(1) + 10 * SECOND)
     life.tell(border(1) + 20 * SECOND, "ALTER TABLE items DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)")
@@ -281,10 +312,12 @@ def test_where_the_key_changes_amid_the_changes_the_rows_at_the_end_count(tmp_pa
     life.source.rows[TABLE] = {(row["id"], row["n"]): row for row in life.rows}
     life.update(border(1) + 30 * SECOND, 2, note=14)
     life.update(border(2) + 10 * SECOND, 5, note=4)
+    life.delete(border(2) + 20 * SECOND, 4)
     harness = ready(life.opened(tmp_path))
     assert [counts(harness, window) for window in range(3)] == [{}, {"note": 2}, {}]
-    assert shown(harness, "note") == {1: 7, 2: 14, 3: None, 4: None, 5: 4}
-    assert counts(ready(life.opened(tmp_path / "at once")), 0, 1, 2) == {"note": 1}
+    assert shown(harness, "note") == {1: 7, 2: 14, 3: None, 5: 4}
+    assert in_commits(harness)[:2] == [None, '{"note": 2}']
+    assert counts(ready(life.opened(tmp_path / "at once")), 0, 1, 2) == {}
     path = harness.pipeline.table_path("snapshot", table_id(TABLE))
     assert all("unknown" not in name for name, _ in harness.pipeline.lake.fields(path) or ())
 

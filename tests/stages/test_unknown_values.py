@@ -206,6 +206,30 @@ def test_a_key_is_marked_too_and_each_row_of_a_bag() -> None:
     assert marked(made) == {"n": [2, 5, 6]}
 
 
+def test_of_equal_rows_without_a_key_those_that_nobody_knows_stay_marked() -> None:
+    columns = (Column("id", "int", False), Column("n", "int", False))
+    bag = RowShape.of(columns, ("id", "n"), ROWS, unfit=False)
+    rows = pa.RecordBatch.from_pylist([{"id": 2, "n": None}, {"id": 3, "n": None}], ROWS)
+    rows = rows.append_column(UNKNOWN_FIELD, unknown_names({"n": np.array([True, False])}, 2))
+    told = replace(bag, followed=FollowedColumns(followed().schemas[1:], ("int", "int")))
+    inserted = batch(change(110, "insert", None, (2, None)), change(120, "insert", None, (3, None)))
+    parts = [standing(rows, bag, {}, hashed=True), operations_of(inserted, told, ALL, hashed=True)]
+    made = living_rows(joined(parts), bag).rows
+    assert (made.num_rows, marked(made)) == (4, {"n": [2]})
+
+
+def test_a_default_of_a_type_that_is_not_known_is_marked() -> None:
+    strange = ColumnAdded(TABLE, SchemaColumn("n", "frobnicate"), None, Fill.VALUE, "x")
+    schema = followed().schemas[1]
+    default = replace(schema, since=None, defaults=(None, ValuePath(None, first=ValueStep(strange, None))))
+    changes = Changes(
+        batch(change(10, "insert", None, (1, None), "after.n")), shape(FollowedColumns((default,), ("int", "string")))
+    )
+    unknown = changes.unknown("after", 1)
+    assert unknown is not None
+    assert unknown.tolist() == [True]
+
+
 def test_columns_that_came_with_values_which_no_statement_says_are_marked_in_rows_alone() -> None:
     changes = Changes(batch(*BEFORE[:1], *BEHIND), shape(followed(UNSAID)))
     found = {image: changes.unknown(image, 1) for image in ("before", "after")}
