@@ -15,7 +15,7 @@ from dts_assets.flows import snapshot_jobs, snapshot_tasks
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
 from dts_assets.planning import row_removals
-from dts_assets.store.delete_files import WrittenDeletes
+from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -242,10 +242,10 @@ def test_rows_leave_a_large_file_by_their_numbers_and_its_others_are_counted(
 ) -> None:
     for name, value in {"DELETE_FILE_BYTES": 0, "DELETED_ROW_BYTES": 0, "MOST_DELETED": 0.9}.items():
         monkeypatch.setattr(row_removals, name, value)
-    written, listed = snapshot_tasks.write_deletes, list[int]()
+    listed = list[int]()
 
     def spied(*args: Any, **more: Any) -> WrittenDeletes:
-        made = written(*args, **more)
+        made = write_deletes(*args, **more)
         listed.append(made.rows)
         return made
 
