@@ -86,7 +86,8 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
     """Return a result about the columns of all tables in a window.
 
     It fails as an error where columns or rows of a table are not proven behind a statement, of this window or of one before. It
-    warns of columns whose values in events the lake holds in another form. All other changes are listed and fail nothing.
+    warns of columns whose values in events the lake holds in another form, and of values that the run could not know behind a
+    statement. All other changes are listed and fail nothing.
     """
     found = {table.table: table.converted for table in report.tables if table.converted}
     converted = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
@@ -100,9 +101,15 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
         for outcome in table.layers.values()
         if outcome.doubt and table.table not in told
     ]
+    unknown = [
+        (table.table, column, count)
+        for table in report.tables
+        for outcome in table.layers.values()
+        for column, count in sorted(outcome.unknown_values.items())
+    ]
     return dg.AssetCheckResult(
         check_name=SCHEMA,
-        passed=not (converted or doubted),
+        passed=not (converted or doubted or unknown),
         severity=dg.AssetCheckSeverity.ERROR if doubted else dg.AssetCheckSeverity.WARN,
         metadata={
             "tables": len(found),
@@ -112,7 +119,20 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
             "change_list": _listed([f"- **{table}**: {one}" for table, one in news]),
             "not_proven": len(doubted),
             "not_proven_list": _listed(doubted),
+            "unknown_values": sum(count for _, _, count in unknown),
+            "unknown_list": _listed([f"- **{table}**: {_unknown(column, count)}" for table, column, count in unknown]),
         },
+    )
+
+
+def _unknown(column: str, count: int) -> str:
+    if count == 1:
+        return (
+            f"`{column}`: 1 value of a standing row is not known (servers convert it differently, or nothing tells it)"
+        )
+    return (
+        f"`{column}`: {count:,} values of standing rows are not known "
+        "(servers convert them differently, or nothing tells them)"
     )
 
 

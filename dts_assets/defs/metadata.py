@@ -130,7 +130,8 @@ def changelog_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 def snapshot_metadata(report: TableReport, window: WindowReport) -> Metadata:
     """Return the metadata of one window of a snapshot; ``applied`` says whether the frontier has reached the window."""
-    return _of_rows(report, window, report.layers[SNAPSHOT.name])
+    outcome = report.layers[SNAPSHOT.name]
+    return _of_rows(report, window, outcome, unknown_values=sum(outcome.unknown_values.values()))
 
 
 def history_metadata(report: TableReport, window: WindowReport) -> Metadata:
@@ -163,7 +164,7 @@ def _not_removed(counts: NotRemoved | None) -> Metadata:
     return {} if counts is None else {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
 
 
-def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -> Metadata:
+def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome, **more: int) -> Metadata:
     return {
         "row_changes": report.changes.get(window.row.window.start, 0),
         "applied": window.applied,
@@ -174,6 +175,7 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome) -
         **({} if window.row.cut is None else {"cut": str(window.row.cut)}),
         **known(**{"dagster/row_count": outcome.rows}),
         **_not_removed(outcome.not_removed),
+        **more,
         **_converted(report.converted),
         **_schema_changes(report, window),
         **_problems(window.row.problems),

@@ -13,7 +13,7 @@ from dts_assets.errors import LakeTableError
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshot_files import HeldColumns, HeldWay
+from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldWay
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, same_name
@@ -75,10 +75,11 @@ class Following:
     """The columns that a snapshot gets, and the ways of rows and changes to them.
 
     ``columns`` are those of the source as the lake has them. ``changes`` read changelogs, ``held`` reads rows that stand; None
-    where they are read as they stand. New files go to ``target``, and ``planned`` comes in their commit; None where the table has
-    these columns. Where rows are found by another key from some position on, ``parts`` are taken over one after the other.
-    ``origins`` are the changelogs of a table that had another name; none where its own changelog has all changes. ``present``
-    stands in the commit; None where the table follows statements no more.
+    where they are read as they stand: then ``added`` has the columns that came with values which no statement says. New files
+    go to ``target``, and ``planned`` comes in their commit; None where the table has these columns. Where rows are found by
+    another key from some position on, ``parts`` are taken over one after the other. ``origins`` are the changelogs of a table
+    that had another name; none where its own changelog has all changes. ``present`` stands in the commit; None where the table
+    follows statements no more.
     """
 
     columns: tuple[Column, ...]
@@ -89,6 +90,7 @@ class Following:
     planned: PlannedSchema | None
     parts: tuple[FollowedPart, ...] = ()
     origins: tuple[ChangesOrigin, ...] = ()
+    added: AddedColumns | None = None
 
 
 def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotState) -> Step | None:
@@ -183,6 +185,8 @@ def following(
     )
     if step.before is not None and (otherwise or not as_they_stand):
         held = held_columns((HeldWay(paths, stored),), now.types)
+    unsaid = tuple(name for name, one in zip(names, paths, strict=True) if one.is_unknown)
+    added = AddedColumns((unsaid,)) if unsaid and held is None and step.before is not None else None
     keeps = DELETED_AT in layer.added(pipeline.settings, table)
     first = step.before if step.before is not None else 0 if keeps else now.created
     parts = now.key_parts(told, since=first)
@@ -209,7 +213,7 @@ def following(
             )
         )
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
-    return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins)
+    return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins, added)
 
 
 @dataclass(frozen=True, slots=True)

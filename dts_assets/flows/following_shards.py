@@ -10,7 +10,7 @@ from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.following import ChangesOrigin, FollowedPart, Following, names_that_stand, stored_names
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshot_files import HeldColumns, HeldWay
+from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldWay
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.columns import Column, matched_by, same_name
 from dts_assets.model.key_periods import KeySpan
@@ -104,7 +104,7 @@ def following_shards(
     formers += [name if name in there else None for name, _ in wanted[len(keyed) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
     planned_target, planned = pipeline.lake.planned(path, fields, "")
-    standing = None
+    standing = added = None
     if step.before is not None:
         had = {shard: _names_before(now, shard, number, named) for shard, number in step.before.items()}
         moved = any(former is not None and former != one.name for one, former in zip(fields, formers, strict=True))
@@ -115,8 +115,10 @@ def following_shards(
             for place in range(len(keyed))
         ):
             standing = _held_columns(now, held, target.schema, named, types)
+        else:
+            added = _added_columns(now, held, [name for name, _ in wanted])
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
-    return Following(keyed, present, now.followed(), standing, planned_target, planned, origins=origins)
+    return Following(keyed, present, now.followed(), standing, planned_target, planned, origins=origins, added=added)
 
 
 def origins_of_shards(
@@ -220,3 +222,16 @@ def _held_columns(
     names = tuple(named.get(name, flat_name(name)) for name in now.shard_names)
     # No row is of another shard.
     return HeldColumns(schema, tuple(found), types, shards=ShardWays(names, tuple(begins), 0))
+
+
+def _added_columns(now: FollowedShards, ways: Mapping[Shard, HeldWay], wanted: Sequence[str]) -> AddedColumns | None:
+    """Return the columns that came to shards with values which no statement says; None if there is none."""
+    unsaid = {
+        shard: tuple(name for name, path in zip(wanted, way.paths, strict=False) if path.is_unknown)
+        for shard, way in ways.items()
+    }
+    if not any(unsaid.values()):
+        return None
+    told = tuple(dict.fromkeys([(), *unsaid.values()]))
+    begins = tuple((shard, ((None, told.index(names)),)) for shard, names in unsaid.items())
+    return AddedColumns(told, ShardWays(tuple(map(flat_name, now.shard_names)), begins, 0))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows
+from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldFile, HeldRows
 from dts_assets.flows.stored_changes import ChangesSource, stored_changes
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
@@ -25,24 +26,30 @@ from dts_assets.stages.row_folds import MadeRows, living_rows
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
 from dts_assets.stages.soft_deletes import rows_with_deleted
+from dts_assets.stages.unknown_values import UNKNOWN, count_unknown
 from dts_assets.stages.version_eras import VersionEra, as_arrival, versions_over_eras
 from dts_assets.store.columns import flat_name
-from dts_assets.store.files import WriteTarget
+from dts_assets.store.files import WriteTarget, with_columns
+
+_MARKS = 1 << 20
+"""The number of the column with marks, among those that no table has."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedTable:
     """The facts about one table that all tasks of its merge need.
 
-    ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes count,
-    ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
+    ``layer`` is the layer's name, and ``versions`` says that it has every version of a row. ``counted`` says which changes
+    count, ``fold_absent`` that some of them lack columns, ``unfit`` that keys may hold values that do not fit their types.
     ``changelogs`` open the files with the changes. ``knows_again`` says that some change of each key that is computed again
-    counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions that
-    ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the table has
-    on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is behind it.
-    ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the schemas of
-    changes, ``held_columns`` says how rows that stand get the table's columns of now. ``eras`` are those of a history that
-    statements change; the changes of rows that came from other names stand in ``arrivals``, by the numbers in the eras.
+    counts. ``truncations`` end the versions of a history, and delete rows softly, in the order of their positions; versions
+    that ended before ``expired_before``, in microseconds since 1970, are not written. ``added`` names the columns that the
+    table has on request. ``touches_all`` says that every row that stands is looked at, because one of the ``truncations`` is
+    behind it. ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the
+    schemas of changes, ``held_columns`` says how rows that stand get the table's columns of now, ``added_columns`` which of
+    them came with values that no statement says where rows are read as they stand. Files that are made ``between_steps`` have
+    the marks of values that are not known. ``eras`` are those of a history that statements change; the changes of rows that
+    came from other names stand in ``arrivals``, by the numbers in the eras.
     """
 
     layer: str
@@ -62,6 +69,8 @@ class MergedTable:
     shards: tuple[str, ...] = ()
     followed: FollowedColumns | None = None
     held_columns: HeldColumns | None = None
+    added_columns: AddedColumns | None = None
+    between_steps: bool = False
     eras: tuple[VersionEra, ...] = ()
     arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
 
@@ -77,9 +86,22 @@ class MergedTable:
 
     def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as files have them: with new columns of a frozen snapshot in its map."""
+        is_marked = UNKNOWN in rows.schema.names
+        rows = rows.drop_columns([UNKNOWN]) if is_marked and not self.between_steps else rows
         is_frozen = NEW_COLUMNS in self.added
         is_worked_on = self.followed is not None or any(key_in_map(name) is not None for name in rows.schema.names)
         return with_map(rows, self.target.arrow_schema.field(NEW_COLUMNS).type) if is_frozen and is_worked_on else rows
+
+    @property
+    def written_to(self) -> WriteTarget:
+        """The place for files of :meth:`stored` rows."""
+        marks = [(UNKNOWN, "array<string>")]
+        return with_columns(self.target, marks, first=_MARKS) if self.between_steps else self.target
+
+    def unknown(self, rows: pa.RecordBatch) -> Counter[str]:
+        """Return how many values of rows no rule of servers tells, by the columns that the table has."""
+        found, names = count_unknown(rows), self.shape.names
+        return Counter({key_in_map(name) or name: count for name, count in found.items() if name in names})
 
     @property
     def again(self) -> Hashes | None:
@@ -101,8 +123,9 @@ class MergedTable:
     def held(self, file: HeldFile, live: Mask | None = None) -> HeldRows:
         """Return the rows of a file of the table, whose ``live`` rows may be known."""
         return HeldRows(
-            file, self.shape, self.target.store, live, former_ids=self.target.former_ids, columns=self.held_columns
-        )
+            file, self.shape, self.target.store, live, former_ids=self.target.former_ids, columns=self.held_columns,
+            added=self.added_columns,
+        )  # fmt: skip
 
     def operations(self, paths: Sequence[str], *, with_rows: bool = True, hashed: bool = False) -> Iterator[Operations]:
         """Yield the operations of the changes in some changelog files, a part at a time."""

@@ -122,7 +122,8 @@ class LayerOutcome:
     from a table without a key. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
     its files wait to be put in order. ``refused`` counts the changes of which no statement could be made, by window start.
     ``columns`` are the lake columns of a snapshot that follows statements, None for all that the layer has by events. ``doubt``
-    says why its columns or rows are not proven.
+    says why its columns or rows are not proven. ``unknown_values`` counts by column the values that the run's commit made NULL in
+    a snapshot, because statements changed them in a way that servers do not share.
     """
 
     committed: bool = False
@@ -135,6 +136,7 @@ class LayerOutcome:
     refused: Mapping[datetime, int] = field(default_factory=dict)
     columns: tuple[Column, ...] | None = None
     doubt: str = ""
+    unknown_values: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from dts_assets.stages.mapped_columns import out_of_map
 from dts_assets.stages.mapped_texts import as_texts, from_texts
 from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.snapshot_in_arrow import Touched, invalid_texts, keys_of_rows, text_of
+from dts_assets.stages.unknown_values import UNKNOWN, UNKNOWN_FIELD, count_unknown, unknown_names
 from dts_assets.stages.value_paths import ValuePath, followed
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name, flat_names
@@ -102,6 +104,32 @@ class HeldColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedColumns:
+    """The columns that came with values which no statement says.
+
+    In rows that stand, which are read as they stand, they are NULL. ``names`` has them for each way of rows. Of a merged table
+    ``shards`` tells the number of a row's way by its shard.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    shards: ShardWays | None = None
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of rows that tell their ways."""
+        return () if self.shards is None else self.shards.names
+
+    def marks(self, rows: pa.RecordBatch) -> pa.ListArray:
+        """Return for each row the columns whose values are not known."""
+        ways = None if self.shards is None else self.shards.numbers([rows.column(name) for name in self.shards.names])
+        masks = dict[str, Mask]()
+        for number, names in enumerate(self.names):
+            mine = np.ones(rows.num_rows, np.bool_) if ways is None else ways == number
+            masks |= {name: masks[name] | mine if name in masks else mine for name in names}
+        return unknown_names(masks, rows.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
 class TouchedRows:
     """The rows of a file whose keys are touched by changes.
 
@@ -115,6 +143,10 @@ class TouchedRows:
 
     def __or__(self, other: TouchedRows) -> TouchedRows:
         return TouchedRows(self.gone | other.gone, self.told | other.told, self.live)
+
+
+def _schema_of(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([UNKNOWN_FIELD if name == UNKNOWN else schema.field(name) for name in names])
 
 
 def _none_of(count: int) -> tuple[Mask, Mask]:
@@ -136,15 +168,17 @@ class HeldRows:
         *,
         former_ids: Mapping[bytes, bytes] = MappingProxyType({}),
         columns: HeldColumns | None = None,
+        added: AddedColumns | None = None,
     ) -> None:
         """Take a file.
 
         ``live`` has its live rows where they are known, else its delete files are read. ``former_ids`` has the ids of columns
         that are converted now, by their new ids. ``columns`` say how rows get other columns; None where they are read as they
-        stand.
+        stand: then ``added`` has the columns that came with values which no statement says.
         """
         self.held = held
         self._columns = columns
+        self._added = added if columns is None else None
         self._former_ids = former_ids
         self._shape = shape
         self._schema = shape.schema
@@ -175,7 +209,8 @@ class HeldRows:
         by_id = {one.metadata[_FIELD_ID]: one.name for one in self._file.schema_arrow if one.metadata}
         ids = {one.name: one.metadata[_FIELD_ID] for one in self._stored_schema}
         ids = {name: number if number in by_id else self._former_ids.get(number) for name, number in ids.items()}
-        return {name: by_id[number] for name, number in ids.items() if number in by_id}
+        found = {name: by_id[number] for name, number in ids.items() if number in by_id}
+        return found | {name: name for name in self._file.schema_arrow.names if name == UNKNOWN}  # between two steps
 
     @cached_property
     def _stored_schema(self) -> pa.Schema:
@@ -259,13 +294,28 @@ class HeldRows:
         return None if at is None else columns.column(at).statistics
 
     def chosen(self, mask: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a mask."""
+        """Yield the rows of a mask, with marks where values of some are not known."""
+        marked = self._columns is not None or self._added is not None or UNKNOWN in self._stored
+        yield from self._of_mask(mask, [*self._schema.names, *([UNKNOWN] if marked else [])])
+
+    def _of_mask(self, mask: Mask, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         at = 0
-        for batch in self._batches(self._schema.names):
+        for batch in self._batches(names):
             here = mask[at : at + batch.num_rows]
             at += batch.num_rows
             if here.any():
                 yield batch.filter(pa.array(here))
+
+    def unknown(self, mask: Mask) -> Counter[str]:
+        """Return how many rows of a mask are NULL in columns whose values no statement says."""
+        if self._added is None:
+            return Counter()
+        if not self._added.read:
+            return Counter({name: int(mask.sum()) for names in self._added.names for name in names})
+        found = Counter[str]()
+        for rows in self._of_mask(mask, [*self._added.read, UNKNOWN]):
+            found += count_unknown(rows)
+        return found
 
     def standing(self, found: TouchedRows, touched: Touched) -> Iterator[Operations]:
         """Yield touched rows as operations older than any change.
@@ -287,12 +337,15 @@ class HeldRows:
         Columns that the file lacks are null.
         """
         if self._columns is None:
-            yield from self._batches_as_they_stand(names, groups, at_once=at_once)
+            added = self._added if UNKNOWN in names else None
+            own = names if added is None else [name for name in names if name != UNKNOWN]
+            for rows in self._batches_as_they_stand(own, groups, at_once=at_once):
+                yield rows if added is None else rows.append_column(UNKNOWN_FIELD, added.marks(rows))
             return
         places = [place for place, name in enumerate(self._shape.names) if name in names or "_invalid" in names]
         origins = [name for way in self._columns.ways for place in places if (name := way.stored[place]) is not None]
         origins += () if self._columns.shards is None else self._columns.shards.names
-        others = [name for name in names if name not in self._shape.names]
+        others = [name for name in names if name not in self._shape.names and name != UNKNOWN]
         for rows in self._batches_as_they_stand(
             list(dict.fromkeys([*origins, *others, "_invalid"])), groups, at_once=at_once
         ):
@@ -321,6 +374,7 @@ class HeldRows:
         self, rows: pa.RecordBatch, names: Sequence[str], places: Sequence[int], columns: HeldColumns, way: HeldWay
     ) -> pa.RecordBatch:
         found, texts, invalid = dict[str, pa.Array](), [], rows.column("_invalid")
+        unknown = dict[str, Mask]()
         for place in places:
             name, origin = self._shape.names[place], way.stored[place]
             stored = None if origin is None else rows.column(origin)
@@ -328,10 +382,14 @@ class HeldRows:
             cells = columns.cells(way, place, stored, told, rows.num_rows)
             found[name] = cells.values
             texts.append((name, cells.texts))
-        found |= {name: rows.column(name) for name in names if name not in self._shape.names}
+            if way.paths[place].has_steps:
+                unknown[name] = cells.unknown
+        found |= {name: rows.column(name) for name in names if name not in (*self._shape.names, UNKNOWN)}
+        if UNKNOWN in names:
+            found[UNKNOWN] = unknown_names(unknown, rows.num_rows)
         if "_invalid" in names:
             found["_invalid"] = invalid_texts(texts, rows.num_rows, self._schema.field("_invalid").type)
-        wanted = pa.schema([self._schema.field(name) for name in names])
+        wanted = _schema_of(self._schema, names)
         return cast_to_schema(pa.RecordBatch.from_pydict({name: found[name] for name in names}), wanted, self.held.path)
 
     def _batches_as_they_stand(
@@ -349,7 +407,7 @@ class HeldRows:
     def _own_columns(
         self, names: Sequence[str], groups: Sequence[int] | None, *, at_once: int
     ) -> Iterator[pa.RecordBatch]:
-        wanted = pa.schema([self._stored_schema.field(name) for name in names])
+        wanted = _schema_of(self._stored_schema, names)
         stored = {self._stored[name]: name for name in names if name in self._stored}
         for batch in self._file.iter_batches(at_once, row_groups=groups, columns=list(stored)):
             named = cast_to_schema(

@@ -111,7 +111,7 @@ class SnapshotJob:
         """Yield a job for each key; what stands before the later ones is still to be told."""
         if self.following is not None:
             for one in self.following.parts:
-                mine = replace(self.following, changes=one.changes, held=one.held, target=one.target)
+                mine = replace(self.following, changes=one.changes, held=one.held, target=one.target, added=None)
                 yield replace(self, columns=one.columns, since=one.part.since, until=one.part.until, following=mine)
             return
         for span in self.plan.spans:
@@ -215,21 +215,17 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
     mine = job.following
     target = None if mine is None else replace(mine.target, run=run)
     whole = merged_table(
-        pipeline,
-        job.layer,
-        job.table,
-        job.columns,
-        counted,
-        run,
-        target=target,
+        pipeline, job.layer, job.table, job.columns, counted, run, target=target,
         changelogs=() if mine is None else tuple(one.source for one in mine.origins),
-    )
+    )  # fmt: skip
     return replace(
         whole,
         fold_absent=job.plan.fold_absent,
         unfit=job.plan.state.unfit,
         followed=None if mine is None else mine.changes,
         held_columns=None if mine is None else mine.held,
+        added_columns=None if mine is None else mine.added,
+        between_steps=mine is not None and job.until is not None,
         **_of_history(pipeline, job),
     )
 

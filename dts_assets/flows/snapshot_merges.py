@@ -5,6 +5,8 @@ All tables with few changes are one Spark job. A table with many changes is a jo
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,17 +44,26 @@ The state is the frontier it stands at and the changelog state it was made from.
 """
 
 
+UNKNOWN_PROPERTY = "dts-assets.unknown-values"
+"""The property of a snapshot commit that counts by column the values that it made NULL because nobody knows them."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """The faults of tables that failed, and the removals of others that removed nothing."""
+    """The faults of tables that failed, and what there is to tell of the others.
+
+    These are the removals that removed nothing, and the numbers of values that are not known, by column.
+    """
 
     faults: dict[TableId, Fault] = field(default_factory=dict)
     not_removed: dict[TableId, NotRemoved] = field(default_factory=dict)
+    unknown: dict[TableId, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, other: MergedRows) -> None:
         """Take the facts about other tables in."""
         self.faults.update(other.faults)
         self.not_removed.update(other.not_removed)
+        self.unknown.update(other.unknown)
 
 
 def merge_rows(
@@ -101,7 +112,7 @@ def _merge_small(
         _discard(pipeline, merges[table], results[table])
     done = [table for table in results if table not in failed]
     committed = do_apart(layer.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
-    return MergedRows({**failed, **committed.faults}, _not_removed(results))
+    return MergedRows({**failed, **committed.faults}, _not_removed(results), _unknown(results))
 
 
 def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
@@ -121,7 +132,7 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> Me
         _discard(pipeline, merge, results)
         return MergedRows(failed)
     committed = do_apart(layer.name, [table], lambda _: _commit(pipeline, merge, results))
-    return MergedRows(dict(committed.faults), _not_removed({table: results}))
+    return MergedRows(dict(committed.faults), _not_removed({table: results}), _unknown({table: results}))
 
 
 def results_of(merge: Merge, session: SparkSession) -> list[RefreshResult]:
@@ -145,6 +156,15 @@ def _results_of_shares(merge: Merge, session: SparkSession) -> list[RefreshResul
 
 def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:
     return {table: sum((one.not_removed for one in some), ALL_REMOVED) for table, some in results.items()}
+
+
+def _unknown(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, Mapping[str, int]]:
+    return {table: unknown_values(some) for table, some in results.items()}
+
+
+def unknown_values(results: Iterable[RefreshResult]) -> Mapping[str, int]:
+    """Return how many values of a table the tasks have written that are not known, by column."""
+    return sum((Counter(one.unknown) for one in results), Counter[str]())
 
 
 def _write(merged: MergedTable, share: int, pieces: Iterator[bytes | Fault], attempt: str) -> RefreshResult:
@@ -225,12 +245,12 @@ def commit_files(
         StaleGenerationError: Another run has written the snapshot since.
     """
     results = list(results)
-    removed = {path for result in results for path in result.removed}
+    removed, unknown = {path for result in results for path in result.removed}, unknown_values(results)
     pipeline.lake.replace(
         pipeline.table_path(layer.name, table),
         {},
         [file for result in results for file in result.written],
-        properties={STATE_PROPERTY: state},
+        properties={STATE_PROPERTY: state, **({UNKNOWN_PROPERTY: json.dumps(unknown)} if unknown else {})},
         keep=None if rebuilds else lambda file: file.file_path not in removed,
         assertion=stands_at(current),
         deletes=[file for result in results for file in result.deletes],

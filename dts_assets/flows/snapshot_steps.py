@@ -6,7 +6,7 @@ which are in no commit yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_jobs import Merge, SnapshotJob, looks_of, plan_merge
-from dts_assets.flows.snapshot_merges import MergedRows, commit_files, results_of
+from dts_assets.flows.snapshot_merges import MergedRows, commit_files, results_of, unknown_values
 from dts_assets.flows.snapshot_tasks import RefreshResult, look_through
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
@@ -62,12 +62,13 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
         layer.name,
         [table],
         lambda _: commit_files(
-            pipeline, layer, table, [RefreshResult(table, tuple(files.removed), tuple(files.written.values()))],
+            pipeline, layer, table,
+            [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown)],
             state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
             columns=job.planned,
         ),
     )  # fmt: skip
-    return MergedRows(dict(committed.faults), {table: files.not_removed})
+    return MergedRows(dict(committed.faults), {table: files.not_removed}, {table: files.unknown})
 
 
 def _fault(found: Iterable[Fault | None]) -> Fault | None:
@@ -79,7 +80,7 @@ class _Files:
     """The files of a table between two steps, by path.
 
     ``standing`` hold its rows. Of these ``written`` are in no commit. ``removed`` are files of the table that its rows have left,
-    ``superseded`` are files of steps that no rows are left in.
+    ``superseded`` are files of steps that no rows are left in. ``unknown`` counts the values in ``standing`` that are not known.
     """
 
     standing: dict[str, StoredFile]
@@ -87,6 +88,7 @@ class _Files:
     removed: list[str] = field(default_factory=list)
     superseded: list[WrittenFile] = field(default_factory=list)
     not_removed: NotRemoved = ALL_REMOVED
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     def take(self, results: Sequence[RefreshResult]) -> None:
         """Take the files of a step in, which removes rows from files by new files alone."""
@@ -102,3 +104,4 @@ class _Files:
                 values = {str(number): value for number, value in enumerate(file.partition)}
                 self.standing[file.path] = StoredFile(file.path, values, file.rows, file.bytes)
             self.not_removed += result.not_removed
+        self.unknown = unknown_values(results)

@@ -6,10 +6,12 @@ of their keys: some tasks read them and send each other task its share, and furt
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.merged_table import MergedTable
@@ -65,7 +67,7 @@ class RefreshResult:
 
     The new files hold the untouched rows of the removed files, and the changed rows. ``deletes`` list the touched rows of files
     that stay. ``fault`` says that no file was written because the task failed. ``not_removed`` counts the removals of a bag that
-    removed nothing.
+    removed nothing. ``unknown`` counts by column the values of rows that are NULL because no rule of servers tells them.
     """
 
     table: TableId
@@ -74,6 +76,7 @@ class RefreshResult:
     deletes: tuple[WrittenDeletes, ...] = ()
     fault: Fault | None = None
     not_removed: NotRemoved = ALL_REMOVED
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def changes(self) -> bool:
@@ -196,9 +199,10 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
                 return RefreshResult(merged.table, fault=piece)
             parts.append(Operations.of_bytes(piece))
         made = merged.rows_of(parts)
-        with TableWriter(merged.target, attempt) as writer:
+        with TableWriter(merged.written_to, attempt) as writer:
             writer.write(merged.stored(made.rows))
-            return RefreshResult(merged.table, (), writer.close(), not_removed=made.not_removed)
+            unknown = merged.unknown(made.rows)
+            return RefreshResult(merged.table, (), writer.close(), not_removed=made.not_removed, unknown=unknown)
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
 
@@ -220,7 +224,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
     merged = task.merged
     parts = list(merged.operations(task.changelog))
     touched = merged.touched(parts, merged.again)
-    with TableWriter(merged.target, attempt) as writer:
+    with TableWriter(merged.written_to, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
             with merged.held(held) as snapshot:
@@ -230,7 +234,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
                 left.take_out(snapshot, rows.gone)
         if parts:
             made = merged.rows_of(parts)
-            writer.write(merged.stored(made.rows))
+            left.write(made.rows)
             left.not_removed = made.not_removed
         return left.result()
 
@@ -239,7 +243,7 @@ def _removed(task: RefreshTask, attempt: str) -> RefreshResult:
     """Take touched rows out of the files of a task."""
     merged = task.merged
     touched = _touched_rows(merged, task.changelog, task.files)
-    with TableWriter(merged.target, attempt) as writer:
+    with TableWriter(merged.written_to, attempt) as writer:
         left = _Left(merged, attempt, writer)
         for held in task.files:
             with merged.held(held, touched[held.path].live) as snapshot:
@@ -255,7 +259,7 @@ def put_in_order(task: RefreshTask, attempt: str) -> RefreshResult:
     """
     merged = task.merged
     try:
-        with TableWriter(merged.target, attempt) as writer:
+        with TableWriter(merged.written_to, attempt) as writer:
             left = _Left(merged, attempt, writer)
             for held in task.files:
                 with merged.held(held) as rows:
@@ -276,11 +280,18 @@ class _Left:
     removed: list[str] = field(default_factory=list)
     deletes: list[WrittenDeletes] = field(default_factory=list)
     not_removed: NotRemoved = ALL_REMOVED
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write rows, and count their values that are not known."""
+        self.unknown += self.merged.unknown(rows)
+        self.writer.write(self.merged.stored(rows))
 
     def take_out(self, snapshot: HeldRows, gone: Mask) -> None:
         """Take rows out of a file that stands."""
-        held = snapshot.held
+        held, stay = snapshot.held, snapshot.live & ~gone
         if not (held.rewrite or gone.any()):
+            self.unknown += snapshot.unknown(stay)
             return
         way = removal_of(
             held.bytes, len(gone), removed_rows=int(gone.sum()), already_deleted_rows=int((~snapshot.live).sum()),
@@ -288,9 +299,10 @@ class _Left:
         )  # fmt: skip
         if held.rewrite or way is Removal.REWRITE:
             self.removed.append(held.path)
-            for batch in snapshot.chosen(snapshot.live & ~gone):
-                self.writer.write(self.merged.stored(batch))
+            for batch in snapshot.chosen(stay):
+                self.write(batch)
             return
+        self.unknown += snapshot.unknown(stay)
         # A delete file that concerns other files, too, cannot go.
         anew = way is Removal.MERGED_DELETES and not held.shared_deletes
         self.deletes.append(
@@ -313,6 +325,7 @@ class _Left:
             self.writer.close(),
             tuple(self.deletes),
             not_removed=self.not_removed,
+            unknown=self.unknown,
         )
 
 

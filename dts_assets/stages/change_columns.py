@@ -279,6 +279,20 @@ class Changes:
         """Return the source's texts of values that do not fit, null where they do; None where all fit."""
         return self._images.texts(image, place)
 
+    def unknown(self, image: str, place: int) -> Mask | None:
+        """Return the changes whose value no rule of servers tells; None where there is none."""
+        return None if isinstance(self._images, StoredImages) else self._images.unknown(image, place)
+
+    def unknown_key(self, image: str, place: int) -> Mask:
+        """Return the changes whose key has a value that no rule of servers tells.
+
+        Where the image was not sent the column, its value is that of the other image.
+        """
+        images, none = (image, "before" if image == "after" else "after"), np.zeros(self.count, np.bool_)
+        mine, others = (none if mask is None else mask for mask in (self.unknown(one, place) for one in images))
+        absent = self.absent(image, place)
+        return mine if absent is None else np.where(absent, others, mine)
+
     def _typed(self, image: str, place: int) -> pa.Array:
         kind, values = self.shape.types[place], self._images.values(image, place)
         return pa.nulls(self.count, kind) if values is None else held_as(values, kind)

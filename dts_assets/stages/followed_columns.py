@@ -92,19 +92,17 @@ class FollowedImages:
         """Return the source's texts of values that do not fit, null where they do; None where all fit."""
         return self._made[image][place][1]
 
+    def unknown(self, image: str, place: int) -> Mask | None:
+        """Return the changes whose value no rule of servers tells; None where there is none."""
+        return self._made[image][place][2]
+
     def absent(self, image: str, place: int) -> Mask | None:
         """Return the changes whose image did not send the column at a place; None where all sent it.
 
         A column that was added behind a change has its default there, as if the change had sent it.
         """
         masks = [self._lacking(number, image, place)[0] for number in range(len(self._parts))]
-        if all(mask is None for mask in masks):
-            return None
-        found = np.zeros(self._count, np.bool_)
-        for at, mask in zip(self._at, masks, strict=True):
-            if mask is not None:
-                found[at] = mask
-        return found
+        return None if all(mask is None for mask in masks) else self._gathered(masks)
 
     def _lacking(self, number: int, image: str, place: int) -> tuple[Mask | None, Mask | None]:
         """Return the rows of a part that lack a column, and those that have its default instead."""
@@ -115,24 +113,37 @@ class FollowedImages:
         inserts = absent & self._inserts[number]
         return absent & ~inserts, inserts
 
-    def _column(self, image: str, place: int) -> tuple[pa.Array, pa.Array | None]:
-        values, texts = [], []
+    def _column(self, image: str, place: int) -> tuple[pa.Array, pa.Array | None, Mask | None]:
+        values, texts, unknown = [], [], []
         for number, (part, schema) in enumerate(zip(self._parts, self._schemas, strict=True)):
             path, has = schema.paths[place], part.has(image)
             stored = part.values(image, place) if path.origin is not None else None
             told = part.texts(image, place) if path.origin is not None else None
             cells = followed(path, stored, told, len(has), self._columns.types[place], self._columns.family)
             default, inserts = schema.defaults[place], self._lacking(number, image, place)[1]
-            if default is not None and inserts is not None and inserts.any():
+            is_filled = default is not None and inserts is not None and bool(inserts.any())
+            if default is not None and inserts is not None and is_filled:
                 filled = followed(default, None, None, len(has), self._columns.types[place], self._columns.family)
                 cells = cells.with_others(filled, inserts)
             cells = as_texts(cells) if place in self._columns.mapped else cells
             without = ~has & np.asarray(cells.values.is_valid())
             values.append(with_nulls(cells.values, without) if without.any() else cells.values)
             texts.append(with_nulls(cells.texts, ~has) if path.has_steps and not has.all() else cells.texts)
-        if not any(len(one) - one.null_count for one in texts):
-            return self._whole(values), None
-        return self._whole(values), self._whole(texts)
+            unknown.append(cells.unknown & has if path.has_steps or is_filled else None)
+        is_text = any(len(one) - one.null_count for one in texts)
+        is_unknown = any(one is not None and one.any() for one in unknown)
+        return (
+            self._whole(values),
+            self._whole(texts) if is_text else None,
+            self._gathered(unknown) if is_unknown else None,
+        )
 
     def _whole(self, parts: Sequence[pa.Array]) -> pa.Array:
         return parts[0] if self._back is None else pa.concat_arrays(parts).take(pa.array(self._back))
+
+    def _gathered(self, parts: Sequence[Mask | None]) -> Mask:
+        found = np.zeros(self._count, np.bool_)
+        for at, mask in zip(self._at, parts, strict=True):
+            if mask is not None:
+                found[at] = mask
+        return found

@@ -32,6 +32,8 @@ from dts_assets.stages.change_columns import (
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
 from dts_assets.stages.row_places import POSITION, positions_of
 from dts_assets.stages.shard_truncations import next_truncations
+from dts_assets.stages.stored_images import IMAGES
+from dts_assets.stages.unknown_values import unknown_masks
 
 _PLACE = (*POSITION, "piece", "row_number")
 """The columns of an operation that tell where its change stands.
@@ -50,10 +52,11 @@ class Operations:
     the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
     With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations are ``ambiguous``:
-    their change does not say all columns that tell its row apart, which are all columns in a bag.
+    their change does not say all columns that tell its row apart, which are all columns in a bag. Of keys that no rule of servers
+    tells ``n0``, ... are the marks.
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
-    ``a2``, and what the snapshot shows of the change.
+    ``a2``, if some value is told by no rule of servers ``n2``, and what the snapshot shows of the change.
     """
 
     touches: pa.RecordBatch
@@ -176,6 +179,10 @@ def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array
     touches["row"] = pa.array(np.arange(count), mask=~takes if shape.versions else None)
     values = {f"v{place}": rows.column(shape.names[place]) for place in shape.values}
     values |= {f"t{place}": texts[place] for place in shape.values if place in texts}
+    places = {name: place for place, name in enumerate(shape.names)}
+    marks = {places[name]: pa.array(mask) for name, mask in unknown_masks(rows).items() if name in places}
+    touches |= {f"n{number}": marks[place] for number, place in enumerate(shape.keys) if place in marks}
+    values |= {f"n{place}": marks[place] for place in shape.values if place in marks}
     if not shape.versions:
         values |= {name: rows.column(name) for name in (*shape.shown, *([DELETED_AT] if shape.is_soft else []))}
     return Operations(pa.RecordBatch.from_pydict(touches), _batch_of(values, count))
@@ -282,13 +289,13 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     shape, rows = changes.shape, changes.rows
     deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
     new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
-    unknown = _lacks_old_values(changes)
+    untold = _lacks_old_values(changes)
     # A bag counts: one row goes and one comes, also where they are equal.
     moved = np.full(changes.count, shape.is_bag)
     for one, other in zip(old.values(), new.values(), strict=True):
         moved |= differ(one, other)
     moved &= updates & changes.has_before
-    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | unknown)
+    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | untold)
     source = np.concatenate([taking, leaving])
     place = dict(zip(POSITION, positions_of(rows), strict=True))
     place["piece"], place["row_number"] = (as_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
@@ -302,8 +309,12 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
             for name in new
         },
     }
-    if unknown.any():
-        touches["ambiguous"] = pa.array(unknown[source])
+    if untold.any():
+        touches["ambiguous"] = pa.array(untold[source])
+    for number, column in enumerate(shape.keys):
+        if any(changes.unknown(image, column) is not None for image in IMAGES):
+            taken, left = (changes.unknown_key(image, column) for image in ("after", "before"))
+            touches[f"n{number}"] = pa.array(np.concatenate([taken[taking], left[leaving]]))
     if shape.versions:
         touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
     if hashed:
@@ -387,6 +398,9 @@ def _rows(changes: Changes, at: Numbers, image: str = "after") -> pa.RecordBatch
             found[f"t{place}"] = texts.take(places)
         if absent is not None:
             found[f"a{place}"] = pa.array(absent[at])
+        unknown = changes.unknown(image, place)
+        if unknown is not None:
+            found[f"n{place}"] = pa.array(unknown[at])
     if not shape.versions:
         found |= {
             name: changes.rows.column(stored).take(places).cast(shape.schema.field(name).type)

@@ -28,6 +28,7 @@ from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
 from dts_assets.stages.row_places import POSITION
 from dts_assets.stages.snapshot_in_arrow import invalid_texts
+from dts_assets.stages.unknown_values import UNKNOWN, UNKNOWN_FIELD, unknown_names
 
 NOWHERE = -1
 """The number of a row where no operation has sent a value."""
@@ -35,7 +36,10 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class MadeRows:
-    """The rows that operations make, and the removals of a bag that removed nothing."""
+    """The rows that operations make, and the removals of a bag that removed nothing.
+
+    Where some value of a snapshot is told by no rule of servers, rows are marked (:mod:`dts_assets.stages.unknown_values`).
+    """
 
     rows: pa.RecordBatch
     not_removed: NotRemoved = ALL_REMOVED
@@ -65,13 +69,13 @@ def values_of(operations: Operations, found: Found, shape: RowShape) -> dict[str
     keys = {place: operations.touches.column(f"k{n}").take(at) for n, place in enumerate(shape.keys)}
     others = {place: operations.rows.column(f"v{place}").take(found.rows_of(place)) for place in shape.values}
     columns = {shape.names[place]: values for place, values in {**keys, **others}.items()}
-    return {**columns, "_invalid": _invalid(operations, found, shape)}
+    return {**columns, "_invalid": _invalid(operations, found, shape), **_unknown(operations, found, shape)}
 
 
 def in_schema(columns: Mapping[str, pa.Array], shape: RowShape) -> pa.RecordBatch:
     """Return columns in the order of the lake's table."""
     # A column that came later stands behind the others.
-    schema = pa.schema([field for field in shape.schema if field.name in columns])
+    schema = pa.schema([field for field in (*shape.schema, UNKNOWN_FIELD) if field.name in columns])
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
@@ -227,6 +231,22 @@ def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArr
         if f"t{place}" in operations.rows.schema.names:
             columns.append((shape.names[place], operations.rows.column(f"t{place}").take(found.rows_of(place))))
     return invalid_texts(columns, len(found.operations), shape.schema.field("_invalid").type)
+
+
+def _unknown(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
+    """Return the marks of values that no rule of servers tells.
+
+    There are none where each value is known, and of histories.
+    """
+    touches, rows, marks = operations.touches, operations.rows, dict[str, pa.Array]()
+    for number, place in enumerate(shape.keys if not shape.versions else ()):
+        if f"n{number}" in touches.schema.names:
+            marks[shape.names[place]] = touches.column(f"n{number}").take(pa.array(found.operations))
+    for place in shape.values if not shape.versions else ():
+        if f"n{place}" in rows.schema.names:
+            marks[shape.names[place]] = rows.column(f"n{place}").take(found.rows_of(place))
+    masks = {name: as_mask(mask.fill_null(False)) for name, mask in marks.items()}
+    return {UNKNOWN: unknown_names(masks, len(found.operations))} if masks else {}
 
 
 def starts_of(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:

@@ -75,11 +75,20 @@ class ValuePath:
     @property
     def keeps_values(self) -> bool:
         """True if values are read as they stand: of the same column, or NULL of an added one."""
-        if not self.has_steps:
-            return True
+        return not self.has_steps or self._only_fill in (Fill.NULL, Fill.UNKNOWN)
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if the column came with values which no statement says, and is read as it stands: NULL."""
+        return self._only_fill is Fill.UNKNOWN
+
+    @property
+    def _only_fill(self) -> Fill | None:
+        """The value with which a column came that no later step changed; None for any other way."""
+        if not self.has_steps or self.count != (0 if self.first else 1):
+            return None
         one = self.first or self.chain[self.count - 1]
-        is_only = self.count == (0 if self.first else 1)
-        return is_only and isinstance(one.change, ColumnAdded) and one.change.fill in (Fill.NULL, Fill.UNKNOWN)
+        return one.change.fill if isinstance(one.change, ColumnAdded) else None
 
     @property
     def may_not_fit(self) -> bool:

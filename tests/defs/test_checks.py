@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.checks import schema_result
-from dts_assets.defs.metadata import changelog_metadata
+from dts_assets.defs.metadata import changelog_metadata, history_metadata, snapshot_metadata
 from dts_assets.flows.reports import LayerOutcome, TableReport, TablesReport, WindowReport
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -93,3 +93,47 @@ def test_metadata_of_a_window_list_its_changes_and_have_none_where_there_are_non
     assert made["schema_change_list"].value.splitlines()[0] == "- 0:4:700: column c int(11) added first"
     assert made["schema_change_list"].value.splitlines()[100:] == ["- and 20 more"]
     assert not {"schema_changes", "schema_change_list"} & changelog_metadata(table, LATER).keys()
+
+
+def with_unknown(*, doubt: str = "", **counts: dict[str, int]) -> TablesReport:
+    tables = [
+        TableReport(
+            TableId("shopdb", "", name),
+            (),
+            {"snapshot": LayerOutcome(doubt=doubt, unknown_values=one), "history": LayerOutcome()},
+        )
+        for name, one in counts.items()
+    ]
+    return TablesReport((WINDOW,), tuple(tables), 1.0)
+
+
+def test_values_that_nobody_knows_are_counted_by_column_and_warn() -> None:
+    found = schema_result(with_unknown(orders={"total": 1200, "a": 1}, items={}), WINDOW)
+    assert (found.passed, found.severity.value) == (False, "WARN")
+    assert shown(found)["unknown_values"] == 1201
+    assert shown(found)["unknown_list"].splitlines() == [
+        "- **shopdb.orders**: `a`: 1 value of a standing row is not known (servers convert it differently, or nothing tells it)",
+        "- **shopdb.orders**: `total`: 1,200 values of standing rows are not known "
+        "(servers convert them differently, or nothing tells them)",
+    ]
+    passed = schema_result(with_unknown(orders={}, items={}), WINDOW)
+    assert passed.passed
+    assert [shown(passed)[name] for name in ("unknown_values", "unknown_list")] == [0, "none"]
+
+
+def test_values_that_nobody_knows_do_not_hide_an_error() -> None:
+    found = schema_result(with_unknown(doubt="0:4:900: x", orders={"total": 2}), WINDOW)
+    assert (found.passed, found.severity.value) == (False, "ERROR")
+    assert [shown(found)[name] for name in ("not_proven", "unknown_values")] == [1, 2]
+
+
+def test_a_result_names_a_hundred_columns_with_such_values() -> None:
+    found = schema_result(with_unknown(orders={f"c{number:03}": 1 for number in range(150)}), WINDOW)
+    lines = shown(found)["unknown_list"].splitlines()
+    assert (len(lines), lines[-1]) == (101, "- and 50 more")
+
+
+def test_a_materialization_of_a_snapshot_says_how_many_values_nobody_knows() -> None:
+    (table,) = with_unknown(orders={"total": 12, "a": 1}).tables
+    assert snapshot_metadata(table, WINDOW)["unknown_values"] == 13
+    assert "unknown_values" not in history_metadata(table, WINDOW)

@@ -16,6 +16,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotPlan, TableWindow, needs_schemas
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table, last_state, unchanged_columns
 from dts_assets.stages.row_origins import row_origins
+from dts_assets.stages.unknown_values import UNKNOWN_FIELD, count_unknown, unknown_names
 from dts_assets.stages.value_paths import followed, value_path
 from dts_assets.wire.columns.lake_texts import read_back
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
@@ -87,6 +88,16 @@ def _on_their_way(values: pa.Array) -> Any:
     return followed(path, values, None, len(values), "int", None), read_back(values, "int")
 
 
+def _marked(count: int) -> Any:
+    number = np.arange(count)
+    return {f"c{place}": number % 7 == place for place in range(5)}, count
+
+
+def _count_marks(given: Any) -> Any:
+    names = unknown_names(*given)
+    return count_unknown(pa.RecordBatch.from_arrays([names], schema=pa.schema([UNKNOWN_FIELD])))
+
+
 FOLLOWED_STEPS: dict[str, Case] = {
     "schemas that a snapshot follows": (lambda count: _histories(LIFE, count // 10), _follow),
     "names that a table had": (
@@ -96,5 +107,6 @@ FOLLOWED_STEPS: dict[str, Case] = {
     "changes by their schemas": (_schemas, lambda given: given[0].schemas_of(given[1])),
     "windows of snapshots that may have statements": (_windows, _needs),
     "values behind statements": (_values, _on_their_way),
+    "values behind statements that nobody knows": (_marked, _count_marks),
 }
 """By kind: what makes a list, and what is done with it."""
