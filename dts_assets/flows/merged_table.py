@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from dts_assets.errors import LakeTableError
 from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows
 from dts_assets.flows.stored_changes import ChangesSource, stored_changes
+from dts_assets.flows.table_rules import WAY_OUT
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
+from dts_assets.model.stored_filters import StoredFilter
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation
 from dts_assets.stages.followed_columns import FollowedColumns
+from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import (
     Operations,
     joined,
@@ -43,6 +47,7 @@ class MergedTable:
     ``shards`` names the columns that tell the shard of a row in a merged table. ``followed`` has the columns by the schemas of
     changes, ``held_columns`` says how rows that stand get the table's columns of now. ``eras`` are those of a history that
     statements change; the changes of rows that came from other names stand in ``arrivals``, by the numbers in the eras.
+    ``row_filter`` judges the rows of changes that could not be judged before; None where there is no such change.
     """
 
     layer: str
@@ -64,6 +69,7 @@ class MergedTable:
     held_columns: HeldColumns | None = None
     eras: tuple[VersionEra, ...] = ()
     arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
+    row_filter: StoredFilter | None = None
 
     @property
     def shape(self) -> RowShape:
@@ -72,7 +78,7 @@ class MergedTable:
         schema = with_mapped(self.target.arrow_schema, names)
         return RowShape.of(
             self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
-            followed=self.followed,
+            followed=self.followed, judged=self.row_filter,
         )  # fmt: skip
 
     def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -128,8 +134,12 @@ class MergedTable:
                 yield as_arrival(found, era.arrival)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
-        """Return the rows that operations make, of which there is at least one part."""
-        whole = joined(parts)
+        """Return the rows that operations make, of which there is at least one part.
+
+        Raises:
+            LakeTableError: The table has changes that its row filter cannot judge.
+        """
+        whole = self._judged(joined(parts))
         if self.versions and self.eras:
             return versions_over_eras(
                 whole,
@@ -150,3 +160,20 @@ class MergedTable:
         if self.shape.is_soft:
             return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
         return living_rows(whole, self.shape, fold_absent=self.fold_absent)
+
+    def _judged(self, operations: Operations) -> Operations:
+        """Return operations of which those whose rows do not pass the row filter leave their keys.
+
+        Raises:
+            LakeTableError: The table has changes that its row filter cannot judge.
+        """
+        found = self.row_filter
+        if found is None:
+            return operations
+        clause = found.clause
+        if len(self.changelogs) > 1 or self.arrivals:
+            clause = "some of its rows came from another table, which has a filter of its own or none"
+        if clause is not None and (operations.marked("open") & operations.takes).any():
+            raise LakeTableError(str(self.table), f"a change lacks a column of its row filter, and {clause}", WAY_OUT)
+        ends = [Truncation(era.position, era.time) for era in self.eras if era.ends]
+        return judged(operations, self.shape, sorted([*self.truncations, *ends]))

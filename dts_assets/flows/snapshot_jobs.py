@@ -18,6 +18,7 @@ import numpy as np
 
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
+from dts_assets.flows.known_tables import filter_of_rows
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
@@ -231,6 +232,7 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         unfit=job.plan.state.unfit,
         followed=None if mine is None else mine.changes,
         held_columns=None if mine is None else mine.held,
+        row_filter=filter_of_rows(pipeline, job.table, job.columns) if job.plan.fold_absent else None,
         **_of_history(pipeline, job),
     )
 

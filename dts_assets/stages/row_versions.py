@@ -85,7 +85,7 @@ def versions_of(
     columns["_valid_to_position"] = _as_positions(
         [one[ended_at] if len(one) else ended_at for one in known], ended_at == _OPEN, shape, "_valid_to_position"
     )
-    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous))
+    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous, found.unseen))
 
 
 def _next(operations: Operations, groups: Numbers, eras: Numbers, truncations: Sequence[Truncation]) -> _Ends:
