@@ -12,6 +12,7 @@ from functools import partial
 
 from dts_assets.flows.layers import SQL
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
@@ -273,6 +274,12 @@ def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]
     if pipeline.settings.row_filter(table) is None:
         return None
     return stored_filter(ruled_tables(pipeline, [table]).get(table), columns)
+
+
+def filtered_source(pipeline: Pipeline, source: ChangesSource, named: TableId, table: TableId) -> ChangesSource:
+    """Return the changelog of rows of a table under a name, which says by what row filter they were judged."""
+    theirs, ours = (pipeline.settings.row_filter(one) for one in (named, table))
+    return replace(source, filtered=True if theirs == ours else False if theirs is None else None)
 
 
 def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:

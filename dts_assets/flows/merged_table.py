@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.snapshot_files import HeldColumns, HeldFile, HeldRows
-from dts_assets.flows.stored_changes import ChangesSource, stored_changes
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.flows.table_rules import WAY_OUT
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
@@ -115,8 +115,11 @@ class MergedTable:
         shape = self.shape
         names = shape.key_fields
         parts = {} if with_rows else {"before": names, "after": names}
-        for batch in stored_changes(self.changelogs, paths, shape.change_columns, parts=parts):
-            yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
+        hashed = hashed or self.needs_rows
+        for source in self.changelogs:
+            mine = shape if source.filtered is not False else replace(shape, judged=None)
+            for batch in source.batches(paths, shape.change_columns, parts=parts):
+                yield operations_of(batch, mine, self.counted, hashed=hashed, with_rows=with_rows)
         for era in self.eras:
             if era.arrival is not None:
                 yield from self._arrivals(era, paths, with_rows=with_rows)
@@ -171,7 +174,7 @@ class MergedTable:
         if found is None:
             return operations
         clause = found.clause
-        if len(self.changelogs) > 1 or self.arrivals:
+        if self.arrivals or any(source.filtered is None for source in self.changelogs):
             clause = "some of its rows came from another table, which has a filter of its own or none"
         if clause is not None and (operations.marked("open") & operations.takes).any():
             raise LakeTableError(str(self.table), f"a change lacks a column of its row filter, and {clause}", WAY_OUT)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
-from dts_assets.flows.known_tables import filter_of_rows
+from dts_assets.flows.known_tables import filter_of_rows, filtered_source
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
@@ -215,7 +215,7 @@ def _looks_at_arrivals(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterat
 
 def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
     mine = job.following
-    target = None if mine is None else replace(mine.target, run=run)
+    target, origins = (None, ()) if mine is None else (replace(mine.target, run=run), mine.origins)
     whole = merged_table(
         pipeline,
         job.layer,
@@ -224,7 +224,7 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         counted,
         run,
         target=target,
-        changelogs=() if mine is None else tuple(one.source for one in mine.origins),
+        changelogs=tuple(filtered_source(pipeline, one.source, one.table, job.table) for one in origins),
     )
     return replace(
         whole,

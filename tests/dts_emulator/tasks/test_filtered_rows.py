@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.dts_emulator.followed_scripts import recorded_script
 from tests.dts_emulator.recorded_lakes import recorded
 from tests.dts_emulator.server_lives import FIRST, HOUR, LifeRecorder, life_recorder
 from tests.flows.harness import Harness
@@ -86,3 +87,34 @@ def test_the_snapshot_has_the_rows_that_the_server_finds(recorder: LifeRecorder,
     for key, row in found[0].items():
         assert row[0] == server[key][0]
         assert all(mine in (value, None) for mine, value in zip(row, server[key], strict=True)), (key, life.script())
+
+
+RENAMED = (
+    CREATE.replace("TABLE t", "TABLE u"), "INSERT INTO u VALUES (1, 'paid', 1, 'a'), (2, 'draft', 2, 'b'), (3, 'draft', 3, 'c')",
+    "UPDATE u SET n = 5 WHERE id < 3", 1, "RENAME TABLE u TO t", "UPDATE t SET n = 6 WHERE id = 1", 2,
+    "UPDATE t SET n = 7 WHERE id < 3",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [({"d.t": FILTER}, {1, 3}), ({"d.*": FILTER}, {1}), ({"d.t": FILTER, "d.u": "n > 0"}, None)],
+    ids=["no filter before", "the same filter before", "another filter before"],
+)
+def test_rows_of_a_renamed_table_are_judged_from_then_on(
+    recorder: LifeRecorder, rows: dict[str, str], ids: set[int] | None, tmp_path: Path
+) -> None:
+    """Changes under the other name were judged by its filter, if it had one. A row that none concerned stands as it came."""
+    life = recorded_script(recorder, RENAMED, image="MINIMAL")
+    for name in ("at once", "window by window"):
+        (tmp_path / name).mkdir()
+        harness = recorded("dts-protobuf", life.transactions, tmp_path / name, rows=rows)
+        for number in range(3) if name == "window by window" else ():
+            harness.all(number)
+        harness.settle()
+        paused = harness.pipeline.ledger.paused_tables()
+        if ids is None:
+            assert ["came from another table" in one.reason for one in paused] == [True]
+        else:
+            assert not paused
+            assert snapshot(harness) == {one: ("paid", 7, "a") if one == 1 else ("draft", 3, "c") for one in ids}
