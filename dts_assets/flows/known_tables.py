@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dts_assets.flows.layers import SQL
 from dts_assets.flows.pipeline import Pipeline
@@ -34,6 +35,9 @@ from dts_assets.store.registry import (
     read_registry_of,
 )
 from dts_assets.wire.format import TableShape
+
+if TYPE_CHECKING:
+    from dts_assets.flows.following import ChangesOrigin
 
 
 def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
@@ -276,10 +280,14 @@ def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]
     return stored_filter(ruled_tables(pipeline, [table]).get(table), columns)
 
 
-def filtered_source(pipeline: Pipeline, source: ChangesSource, named: TableId, table: TableId) -> ChangesSource:
-    """Return the changelog of rows of a table under a name, which says by what row filter they were judged."""
-    theirs, ours = (pipeline.settings.row_filter(one) for one in (named, table))
-    return replace(source, filtered=True if theirs == ours else False if theirs is None else None)
+def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table: TableId) -> tuple[ChangesSource, ...]:
+    """Return the changelogs of a table's rows under any names, which say by what row filter they were judged."""
+    by_name, ours = pipeline.settings.row_filter, pipeline.settings.row_filter(table)
+    return tuple(
+        replace(one.source, filtered=True if theirs == ours else False if theirs is None else None)
+        for one in origins
+        for theirs in (by_name(one.table),)
+    )
 
 
 def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:

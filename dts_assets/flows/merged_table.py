@@ -130,10 +130,11 @@ class MergedTable:
         shape = replace(self.shape, followed=era.arrived)
         names, counted = shape.key_fields, Counted(self.counted.after)
         for source in self.arrivals[era.arrival]:
+            mine = shape if source.filtered is not False else replace(shape, judged=None)
             for batch in source.batches(
                 paths, shape.change_columns, parts={} if with_rows else {"before": names, "after": names}
             ):
-                found = operations_of(batch, shape, counted, hashed=True, with_rows=with_rows)
+                found = operations_of(batch, mine, counted, hashed=True, with_rows=with_rows)
                 yield as_arrival(found, era.arrival)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
@@ -142,7 +143,8 @@ class MergedTable:
         Raises:
             LakeTableError: The table has changes that its row filter cannot judge.
         """
-        whole = self._judged(joined(parts))
+        whole = joined(parts)
+        self._refuse_unjudged(whole)
         if self.versions and self.eras:
             return versions_over_eras(
                 whole,
@@ -160,23 +162,21 @@ class MergedTable:
                 fold_absent=self.fold_absent,
                 expired_before=self.expired_before,
             )
+        whole = judged(whole, self.shape, self.truncations)
         if self.shape.is_soft:
             return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
         return living_rows(whole, self.shape, fold_absent=self.fold_absent)
 
-    def _judged(self, operations: Operations) -> Operations:
-        """Return operations of which those whose rows do not pass the row filter leave their keys.
+    def _refuse_unjudged(self, operations: Operations) -> None:
+        """Refuse changes that the row filter has left to the merge, where rows of the merge cannot be judged by it.
 
         Raises:
-            LakeTableError: The table has changes that its row filter cannot judge.
+            LakeTableError: The table has such changes.
         """
-        found = self.row_filter
-        if found is None:
-            return operations
-        clause = found.clause
-        if self.arrivals or any(source.filtered is None for source in self.changelogs):
-            clause = "some of its rows came from another table, which has a filter of its own or none"
-        if clause is not None and (operations.marked("open") & operations.takes).any():
+        if self.row_filter is None or not (operations.marked("open") & operations.takes).any():
+            return
+        clause, others = self.row_filter.clause, (one for some in self.arrivals.values() for one in some)
+        if any(source.filtered is None for source in (*self.changelogs, *others)):
+            clause = "some of its rows came from another table, which has another filter"
+        if clause is not None:
             raise LakeTableError(str(self.table), f"a change lacks a column of its row filter, and {clause}", WAY_OUT)
-        ends = [Truncation(era.position, era.time) for era in self.eras if era.ends]
-        return judged(operations, self.shape, sorted([*self.truncations, *ends]))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
-from dts_assets.flows.known_tables import filter_of_rows, filtered_source
+from dts_assets.flows.known_tables import filter_of_rows, filtered_sources
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
@@ -224,7 +224,7 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         counted,
         run,
         target=target,
-        changelogs=tuple(filtered_source(pipeline, one.source, one.table, job.table) for one in origins),
+        changelogs=filtered_sources(pipeline, origins, job.table),
     )
     return replace(
         whole,
@@ -246,7 +246,7 @@ def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
     own = ChangesSource(pipeline.lake.target(path, "").location, pipeline.lake.file_store(path))
     # Versions end by the key of before, and rows that come are found by their own.
     eras = tuple(one for one in found.eras if job.holds(just_before(one.position) if one.ends else one.position))
-    arrivals = {number: tuple(one.source for one in some) for number, some in found.origins.items()}
+    arrivals = {number: filtered_sources(pipeline, some, job.table) for number, some in found.origins.items()}
     return {"eras": eras, "arrivals": arrivals, "changelogs": (own,)}
 
 

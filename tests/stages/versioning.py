@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
 from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, truncations_of
-from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import standing
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import keys_of_rows, text_of, touched_keys
@@ -58,6 +57,6 @@ def advanced(
     cuts = truncations_of([one.select(CHANGE_COLUMNS) for one in batches], counted.after)
     found = [stored.filter(pa.array(~gone))]
     for whole in shared(parts, parts, shares):
-        found.append(versions_of(judged(whole, shape, cuts), shape, truncations=cuts, fold_absent=fold_absent).rows)
+        found.append(versions_of(whole, shape, truncations=cuts, fold_absent=fold_absent).rows)
     rows = pa.Table.from_batches(found).combine_chunks().to_batches()
     return rows[0] if rows else NOTHING

@@ -108,7 +108,7 @@ def test_rows_of_a_renamed_table_are_judged_from_then_on(
     life = recorded_script(recorder, RENAMED, image="MINIMAL")
     for name in ("at once", "window by window"):
         (tmp_path / name).mkdir()
-        harness = recorded("dts-protobuf", life.transactions, tmp_path / name, rows=rows)
+        harness = recorded("dts-protobuf", life.transactions, tmp_path / name, rows=rows, history=["d.*"])
         for number in range(3) if name == "window by window" else ():
             harness.all(number)
         harness.settle()
@@ -117,4 +117,6 @@ def test_rows_of_a_renamed_table_are_judged_from_then_on(
             assert ["came from another table" in one.reason for one in paused] == [True]
         else:
             assert not paused
+            versions = [row for row in harness.rows("history", "d", "t") if row["_valid_to"] is None]
+            assert {row["id"]: (row["status"], row["n"], row["note"]) for row in versions} == snapshot(harness)
             assert snapshot(harness) == {one: ("paid", 7, "a") if one == 1 else ("draft", 3, "c") for one in ids}
