@@ -160,8 +160,11 @@ def statement_metadata(report: TableReport, window: WindowReport) -> Metadata:
 
 
 def _not_removed(counts: NotRemoved | None) -> Metadata:
-    """Return the removals that removed nothing; of a table with a key only where changes did not tell it."""
-    return {} if counts is None else {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
+    """Return the counts of changes that did not find their row; nothing where all did."""
+    if counts is None:
+        return {}
+    removals = {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
+    return {**removals, **known(unmatched_updates=counts.unseen or None)}
 
 
 def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome, **more: int) -> Metadata:

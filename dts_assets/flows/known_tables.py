@@ -9,14 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
+from dts_assets.flows.layers import SQL
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import routed_columns
+from dts_assets.model.stored_filters import StoredFilter, stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
@@ -31,6 +35,9 @@ from dts_assets.store.registry import (
     read_registry_of,
 )
 from dts_assets.wire.format import TableShape
+
+if TYPE_CHECKING:
+    from dts_assets.flows.following import ChangesOrigin
 
 
 def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
@@ -251,10 +258,36 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
         soft = DELETED_AT in settings.snapshot_columns(table)
-        rules = table_rules(shape, settings.rule_finder(table), settings.row_filter(table), keeps_deleted=soft)
+        rules = table_rules(
+            shape,
+            settings.rule_finder(table),
+            settings.row_filter(table),
+            keeps_deleted=soft,
+            writes_statements=SQL.takes(settings, table),
+        )
         if rules is not None:
             found[table] = rules
     return found
+
+
+def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> StoredFilter | None:
+    """Return the filter by which a merge judges rows with some columns.
+
+    None stands for a table whose merges judge no row.
+    """
+    if pipeline.settings.row_filter(table) is None:
+        return None
+    return stored_filter(ruled_tables(pipeline, [table]).get(table), columns)
+
+
+def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table: TableId) -> tuple[ChangesSource, ...]:
+    """Return the changelogs of a table's rows under any names, which say by what row filter they were judged."""
+    by_name, ours = pipeline.settings.row_filter, pipeline.settings.row_filter(table)
+    return tuple(
+        replace(one.source, filtered=True if theirs == ours else False if theirs is None else None)
+        for one in origins
+        for theirs in (by_name(one.table),)
+    )
 
 
 def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from dts_assets.errors import LakeTableError
 from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldFile, HeldRows
-from dts_assets.flows.stored_changes import ChangesSource, stored_changes
+from dts_assets.flows.stored_changes import ChangesSource
+from dts_assets.flows.table_rules import WAY_OUT
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
+from dts_assets.model.stored_filters import StoredFilter
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation
 from dts_assets.stages.followed_columns import FollowedColumns
+from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import (
     Operations,
     joined,
@@ -49,7 +53,8 @@ class MergedTable:
     schemas of changes, ``held_columns`` says how rows that stand get the table's columns of now, ``added_columns`` which of
     them came with values that no statement says where rows are read as they stand. Files that are made ``between_steps`` have
     the marks of values that are not known. ``eras`` are those of a history that statements change; the changes of rows that
-    came from other names stand in ``arrivals``, by the numbers in the eras.
+    came from other names stand in ``arrivals``, by the numbers in the eras. ``row_filter`` judges the rows of changes that
+    could not be judged before; None where there is no such change.
     """
 
     layer: str
@@ -73,6 +78,7 @@ class MergedTable:
     between_steps: bool = False
     eras: tuple[VersionEra, ...] = ()
     arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
+    row_filter: StoredFilter | None = None
 
     @property
     def shape(self) -> RowShape:
@@ -81,7 +87,7 @@ class MergedTable:
         schema = with_mapped(self.target.arrow_schema, names)
         return RowShape.of(
             self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
-            followed=self.followed,
+            followed=self.followed, judged=self.row_filter,
         )  # fmt: skip
 
     def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -132,8 +138,11 @@ class MergedTable:
         shape = self.shape
         names = shape.key_fields
         parts = {} if with_rows else {"before": names, "after": names}
-        for batch in stored_changes(self.changelogs, paths, shape.change_columns, parts=parts):
-            yield operations_of(batch, shape, self.counted, hashed=hashed or self.needs_rows, with_rows=with_rows)
+        hashed = hashed or self.needs_rows
+        for source in self.changelogs:
+            mine = shape if source.filtered is not False else replace(shape, judged=None)
+            for batch in source.batches(paths, shape.change_columns, parts=parts):
+                yield operations_of(batch, mine, self.counted, hashed=hashed, with_rows=with_rows)
         for era in self.eras:
             if era.arrival is not None:
                 yield from self._arrivals(era, paths, with_rows=with_rows)
@@ -144,15 +153,21 @@ class MergedTable:
         shape = replace(self.shape, followed=era.arrived)
         names, counted = shape.key_fields, Counted(self.counted.after)
         for source in self.arrivals[era.arrival]:
+            mine = shape if source.filtered is not False else replace(shape, judged=None)
             for batch in source.batches(
                 paths, shape.change_columns, parts={} if with_rows else {"before": names, "after": names}
             ):
-                found = operations_of(batch, shape, counted, hashed=True, with_rows=with_rows)
+                found = operations_of(batch, mine, counted, hashed=True, with_rows=with_rows)
                 yield as_arrival(found, era.arrival)
 
     def rows_of(self, parts: Sequence[Operations]) -> MadeRows:
-        """Return the rows that operations make, of which there is at least one part."""
+        """Return the rows that operations make, of which there is at least one part.
+
+        Raises:
+            LakeTableError: The table has changes that its row filter cannot judge.
+        """
         whole = joined(parts)
+        self._refuse_unjudged(whole)
         if self.versions and self.eras:
             return versions_over_eras(
                 whole,
@@ -170,6 +185,21 @@ class MergedTable:
                 fold_absent=self.fold_absent,
                 expired_before=self.expired_before,
             )
+        whole = judged(whole, self.shape, self.truncations)
         if self.shape.is_soft:
             return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
         return living_rows(whole, self.shape, fold_absent=self.fold_absent)
+
+    def _refuse_unjudged(self, operations: Operations) -> None:
+        """Refuse changes that the row filter has left to the merge, where rows of the merge cannot be judged by it.
+
+        Raises:
+            LakeTableError: The table has such changes.
+        """
+        if self.row_filter is None or not (operations.marked("open") & operations.takes).any():
+            return
+        clause, others = self.row_filter.clause, (one for some in self.arrivals.values() for one in some)
+        if any(source.filtered is None for source in (*self.changelogs, *others)):
+            clause = "some of its rows came from another table, which has another filter"
+        if clause is not None:
+            raise LakeTableError(str(self.table), f"a change lacks a column of its row filter, and {clause}", WAY_OUT)

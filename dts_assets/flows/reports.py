@@ -118,8 +118,8 @@ class LayerOutcome:
     """The result of a run for one table of a layer.
 
     ``rows`` and ``bytes`` are what the table holds, None where it was not looked at or was never written. ``fault`` is that of a
-    table that could not be brought up to date, None where all went well. ``not_removed`` counts the removals that removed nothing
-    from a table without a key. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
+    table that could not be brought up to date, None where all went well. ``not_removed`` counts the changes that did
+    not find their row. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
     its files wait to be put in order. ``refused`` counts the changes of which no statement could be made, by window start.
     ``columns`` are the lake columns of a snapshot that follows statements, None for all that the layer has by events. ``doubt``
     says why its columns or rows are not proven. ``unknown_values`` counts by column the values that the run's commit made NULL in

@@ -18,6 +18,7 @@ import numpy as np
 
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
+from dts_assets.flows.known_tables import filter_of_rows, filtered_sources
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
@@ -213,10 +214,10 @@ def _looks_at_arrivals(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterat
 
 def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
     mine = job.following
-    target = None if mine is None else replace(mine.target, run=run)
+    target, origins = (None, ()) if mine is None else (replace(mine.target, run=run), mine.origins)
     whole = merged_table(
         pipeline, job.layer, job.table, job.columns, counted, run, target=target,
-        changelogs=() if mine is None else tuple(one.source for one in mine.origins),
+        changelogs=filtered_sources(pipeline, origins, job.table),
     )  # fmt: skip
     return replace(
         whole,
@@ -226,6 +227,7 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         held_columns=None if mine is None else mine.held,
         added_columns=None if mine is None else mine.added,
         between_steps=mine is not None and job.until is not None,
+        row_filter=filter_of_rows(pipeline, job.table, job.columns) if job.plan.fold_absent else None,
         **_of_history(pipeline, job),
     )
 
@@ -239,7 +241,7 @@ def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
     own = ChangesSource(pipeline.lake.target(path, "").location, pipeline.lake.file_store(path))
     # Versions end by the key of before, and rows that come are found by their own.
     eras = tuple(one for one in found.eras if job.holds(one.position.previous if one.ends else one.position))
-    arrivals = {number: tuple(one.source for one in some) for number, some in found.origins.items()}
+    arrivals = {number: filtered_sources(pipeline, some, job.table) for number, some in found.origins.items()}
     return {"eras": eras, "arrivals": arrivals, "changelogs": (own,)}
 
 

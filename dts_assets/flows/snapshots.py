@@ -425,13 +425,13 @@ def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[
 
 def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, committed: bool) -> LayerOutcome:
     size = pipeline.lake.size(pipeline.table_path(job.layer.name, job.table))
-    not_removed = merged.not_removed.get(job.table, ALL_REMOVED)
+    counts = merged.not_removed.get(job.table, ALL_REMOVED)
     return LayerOutcome(
         committed,
         None if size is None else size.rows,
         None if size is None else size.bytes,
         waits=job.plan.state.waits_from is not None,
-        not_removed=None if has_key(job.columns) and not not_removed.ambiguous else not_removed,
+        not_removed=counts if counts.unseen or counts.ambiguous or not has_key(job.columns) else None,
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
         doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,

@@ -20,7 +20,8 @@ class ChangesSource:
     """A changelog: the folder of its files, their store, and the positions between which its changes count.
 
     They stand behind ``since`` and not behind ``until``; None stands for no bound. ``moved`` are the shards of a merged table in
-    which rows had another name; None where all changes have the name of now.
+    which rows had another name; None where all changes have the name of now. ``filtered`` says that its changes are under the
+    row filter of the table that they are for; it is false if they are under none, and None if they are under another one.
     """
 
     location: str = ""
@@ -28,6 +29,7 @@ class ChangesSource:
     since: SourcePosition | None = None
     until: SourcePosition | None = None
     moved: MovedShards | None = None
+    filtered: bool | None = True
 
     def batches(
         self,

@@ -11,7 +11,8 @@ from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 
-_WAY_OUT = "mend its rules below columns and rows, and resume it"
+WAY_OUT = "mend its rules below columns and rows, and resume it"
+"""The way out for a table that cannot go on under its rules."""
 
 
 def refused_by_rules(table: TableId, clause: str) -> Fault:
@@ -19,7 +20,7 @@ def refused_by_rules(table: TableId, clause: str) -> Fault:
 
     Tables that are refused are never the fault of the run, so no two share a place.
     """
-    sentence = str(LakeTableError(str(table), clause, _WAY_OUT))
+    sentence = str(LakeTableError(str(table), clause, WAY_OUT))
     return Fault(CHANGELOG.name, f"rules of {table}", sentence)
 
 

@@ -63,7 +63,8 @@ class TableRules:
 
     ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
     lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without
-    one. ``keeps_deleted`` says that deleted rows stay in the table's snapshot.
+    one. ``keeps_deleted`` says that deleted rows stay in the table's snapshot, ``writes_statements`` that statements are
+    made of its changes.
     """
 
     decoded: tuple[Column, ...]
@@ -72,6 +73,15 @@ class TableRules:
     columns: Mapping[str, ColumnRule]
     rows: RowFilter | None = None
     keeps_deleted: bool = False
+    writes_statements: bool = False
+
+    @property
+    def merge_judges(self) -> bool:
+        """True if a merge can judge the rows of a table with a key by its row filter.
+
+        It sees the columns as they are stored, so none that the filter looks at may have a rule.
+        """
+        return self.rows is not None and columns_of(self.rows).isdisjoint(self.columns)
 
     @property
     def filter_columns(self) -> tuple[Column, ...]:
@@ -111,7 +121,12 @@ def stored_columns(columns: Iterable[Column], rule_of: RuleOf) -> tuple[Column, 
 
 
 def table_rules(
-    columns: Iterable[Column], rule_of: RuleOf, rows: RowFilter | None, *, keeps_deleted: bool = False
+    columns: Iterable[Column],
+    rule_of: RuleOf,
+    rows: RowFilter | None,
+    *,
+    keeps_deleted: bool = False,
+    writes_statements: bool = False,
 ) -> TableRules | None:
     """Return the rules on a table with some columns; None where nothing is to be done.
 
@@ -135,7 +150,8 @@ def table_rules(
         elif found.kind is not RuleKind.DROP:
             decoded.append(replace(column, type="binary" if column.type == "binary" else "string", own_types=()))
     keys = frozenset(column.name for column in columns if column.is_key)
-    return TableRules(tuple(decoded), stored_columns(columns, rule_of), keys, rules, rows, keeps_deleted)
+    stored = stored_columns(columns, rule_of)
+    return TableRules(tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements)
 
 
 def unusable(rules: TableRules) -> str | None:

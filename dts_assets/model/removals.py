@@ -1,4 +1,4 @@
-"""Removals of rows that removed nothing: from a table without a key, or by changes that do not tell a whole key."""
+"""Changes that did not find their row, by table: removals, updates of a key, and changes that do not tell a whole key."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NotRemoved:
-    """Counts of removals without a row, and of removals that may mean several rows."""
+    """Counts of removals without a row, and of removals that may mean several rows.
+
+    ``unseen`` counts, of a table with a key, updates that lack columns and found no row: they made one of what they sent.
+    """
 
     unmatched: int = 0
     ambiguous: int = 0
+    unseen: int = 0
 
     def __add__(self, other: NotRemoved) -> NotRemoved:
-        return NotRemoved(self.unmatched + other.unmatched, self.ambiguous + other.ambiguous)
+        return NotRemoved(
+            self.unmatched + other.unmatched, self.ambiguous + other.ambiguous, self.unseen + other.unseen
+        )
 
 
 ALL_REMOVED = NotRemoved()

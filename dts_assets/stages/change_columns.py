@@ -18,6 +18,8 @@ from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.stored_filters import StoredFilter
+from dts_assets.stages.completed_images import CompletedImages
 from dts_assets.stages.followed_columns import FollowedColumns, FollowedImages
 from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.row_places import at_or_before, positions_of
@@ -51,7 +53,7 @@ class RowShape:
     ``unfit`` says that keys may hold values that do not fit their types, so that texts are part of a key. ``versions`` says that
     the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request,
     ``shards`` those that tell the shard of a row in a merged table. ``followed`` has the columns by all schemas of the changes;
-    None where they have one.
+    None where they have one. ``judged`` is the row filter of changes that nobody could judge before; None without one.
     """
 
     columns: tuple[Column, ...]
@@ -62,6 +64,7 @@ class RowShape:
     added: tuple[str, ...] = ()
     shards: tuple[str, ...] = ()
     followed: FollowedColumns | None = None
+    judged: StoredFilter | None = None
 
     @classmethod
     def of(
@@ -75,9 +78,10 @@ class RowShape:
         added: tuple[str, ...] = (),
         shards: tuple[str, ...] = (),
         followed: FollowedColumns | None = None,
+        judged: StoredFilter | None = None,
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards, followed)
+        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards, followed, judged)
 
     @property
     def shard_keys(self) -> list[int]:
@@ -250,6 +254,7 @@ class Changes:
             ways = shape.followed.shards
             shards = () if ways is None else shard_columns_of(rows, ways.names)
             self._images = FollowedImages(rows, shape.followed, shape.followed.schemas_of(positions_of(rows), shards))
+        self._told = self._images if shape.judged is None else CompletedImages(rows, self._images)
         self._values = {image: [self._typed(image, place) for place in range(len(shape.columns))] for image in IMAGES}
 
     @property
@@ -273,11 +278,11 @@ class Changes:
 
     def absent(self, image: str, place: int) -> Mask | None:
         """Return the changes whose image did not send the column at a place; None where all sent it."""
-        return self._images.absent(image, place)
+        return self._told.absent(image, place)
 
     def texts(self, image: str, place: int) -> pa.Array | None:
         """Return the source's texts of values that do not fit, null where they do; None where all fit."""
-        return self._images.texts(image, place)
+        return self._told.texts(image, place)
 
     def unknown(self, image: str, place: int) -> Mask | None:
         """Return the changes whose value no rule of servers tells; None where there is none."""
@@ -294,5 +299,5 @@ class Changes:
         return mine if absent is None else np.where(absent, others, mine)
 
     def _typed(self, image: str, place: int) -> pa.Array:
-        kind, values = self.shape.types[place], self._images.values(image, place)
+        kind, values = self.shape.types[place], self._told.values(image, place)
         return pa.nulls(self.count, kind) if values is None else held_as(values, kind)

@@ -1,7 +1,9 @@
 """Rules on columns and rows applied to decoded changes, before rows of the changelog are made.
 
-Each image of a change is judged by itself: an update into the filter is an insert, an update out of it a delete. Values that a
-rule replaces are gone behind this step, with what stood of them in ``invalid``.
+Each image of a change is judged by itself: an update into the filter is an insert, an update out of it a delete. Changes that
+do not tell all columns of the filter are left to the merge (``stages/judged_changes.py``), which has the stored row.
+
+Values that a rule replaces are gone behind this step, with what stood of them in ``invalid``.
 """
 
 from __future__ import annotations
@@ -106,9 +108,10 @@ class _Work:
         self._texts: pa.Array = invalid.items[some]
 
     def judge(self) -> Mask:
-        """Return the rows that the filter lets through.
+        """Return the rows that the filter lets through, and those that a merge judges by the stored row.
 
-        Updates that cross its border become inserts and deletes.
+        Updates that cross its border become inserts and deletes. Where a merge judges, a change stays as it is that does not tell
+        all columns of the filter, and an update stays one that brings a row in without all columns.
 
         Raises:
             RulesError: An image lacks a column of the filter and nothing else tells.
@@ -127,29 +130,44 @@ class _Work:
         unknown_after &= self._valid["after"] & ~deletes
         unknown_before = np.logical_or.reduce(lacks["before"]) | ~self._valid["before"]
         unknown_before &= updates | deletes
-        self._refuse(
-            unknown_after, "an image lacks a column of its row filter, and nothing else tells what the row has there"
-        )
+        partial = np.isin(np.arange(self._count), self._absent.owners[self._absent.places >= len(self._names)])
+        later = self._keyed and self._rules.merge_judges
+        if not later:
+            self._refuse(
+                unknown_after,
+                "an image lacks a column of its row filter, and nothing else tells what the row has there",
+            )
+        elif self._rules.writes_statements:
+            tells_some = unknown_after & ~np.logical_and.reduce(lacks["after"])
+            self._refuse(
+                tells_some,
+                "an update sends some columns of its row filter and not all, and its statements are written without a stored row",
+            )
         if not self._keyed:
             self._refuse(
                 unknown_before,
                 "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
             )
-        if self._rules.keeps_deleted:
+        if self._rules.keeps_deleted and not later:
             self._refuse(
                 unknown_before & (deletes | ~after | self._moved()),
                 "an old image lacks a column of its row filter, and a row that never passed would stay as a deleted one",
             )
+        after &= ~unknown_after
+        comes_in_part = updates & after & (~before | unknown_before) & partial
+        if not later or self._rules.writes_statements:
+            self._refuse(
+                comes_in_part,
+                "an update brings a row into its row filter, or may do so, and does not send all columns of it",
+            )
         enters = updates & after & ~before & ~unknown_before
-        partial = np.isin(np.arange(self._count), self._absent.owners[self._absent.places >= len(self._names)])
-        self._refuse(
-            updates & after & (~before | unknown_before) & partial,
-            "an update brings a row into its row filter, or may do so, and does not send all columns of it",
-        )
-        leaves = updates & ~after & (before | unknown_before)
-        self._become("insert", enters, without="before")
+        partial &= ~self._complete(enters & partial)
+        leaves = updates & ~after & ~unknown_after & (before | unknown_before)
+        self._become("insert", enters & ~partial, without="before")
+        self._become("update", enters & partial, without="before")
         self._leave(leaves)
-        return np.where(deletes, before | unknown_before, np.where(updates, after | leaves, after))
+        kept = np.where(deletes, before | unknown_before, np.where(updates, after | leaves, after))
+        return np.asarray(kept | unknown_after, np.bool_)
 
     def batch(self) -> pa.RecordBatch:
         """Return the columns of the changes, with images of the stored columns."""
@@ -239,6 +257,30 @@ class _Work:
         self._invalid = _Notes(self._invalid.owners[invalid], self._invalid.places[invalid])
         self._texts = self._texts.filter(pa.array(invalid))
 
+    def _complete(self, rows: Mask) -> Mask:
+        """Give new images what the old ones have, and return the rows that lack no column then."""
+        half, lacking = len(self._names), np.zeros(self._count, np.bool_)
+        for place in range(half if rows.any() else 0):
+            lacks = rows & self._absent.of(place + half, self._count)
+            taken = lacks & ~self._absent.of(place, self._count)
+            lacking |= lacks & ~taken
+            self._take_over(taken, place, "before", "after")
+        return rows & ~lacking
+
+    def _take_over(self, rows: Mask, place: int, origin: str, target: str) -> None:
+        """Give one image of some rows the column at a place as the other image has it."""
+        if not rows.any():
+            return
+        name, taken, half = self._names[place], pa.array(rows), len(self._names)
+        there, here = (place + half * _SIDES.index(side) for side in (origin, target))
+        self._fields[target][name] = pc.if_else(taken, self._fields[origin][name], self._fields[target][name])
+        own = zip(self._own[origin][name], self._own[target][name], strict=True)
+        self._own[target][name] = tuple(pc.if_else(taken, one, other) for one, other in own)
+        stays = ~((self._absent.places == here) & rows[self._absent.owners])
+        self._absent = _Notes(self._absent.owners[stays], self._absent.places[stays])
+        moved = (self._invalid.places == there) & rows[self._invalid.owners]
+        self._invalid = _Notes(self._invalid.owners, np.where(moved, here, self._invalid.places))
+
     def _leave(self, rows: Mask) -> None:
         """Make deletes of updates. An old image that lacks the key has it from the new one: it was not sent as it is the same."""
         if not rows.any():
@@ -250,16 +292,7 @@ class _Work:
             taken = (
                 rows & (imageless | self._absent.of(place, self._count)) & ~self._absent.of(place + half, self._count)
             )
-            if not taken.any():
-                continue
-            fields = self._fields
-            fields["before"][name] = pc.if_else(pa.array(taken), fields["after"][name], fields["before"][name])
-            own = zip(self._own["after"][name], self._own["before"][name], strict=True)
-            self._own["before"][name] = tuple(pc.if_else(pa.array(taken), new, old) for new, old in own)
-            stays = ~((self._absent.places == place) & taken[self._absent.owners])
-            self._absent = _Notes(self._absent.owners[stays], self._absent.places[stays])
-            moved = (self._invalid.places == place + half) & taken[self._invalid.owners]
-            self._invalid = _Notes(self._invalid.owners, np.where(moved, place, self._invalid.places))
+            self._take_over(taken, place, "after", "before")
         if imageless.any():
             others = [place for place, name in enumerate(self._names) if name not in self._keys]
             owners, places = np.repeat(np.flatnonzero(imageless), len(others)), np.tile(others, int(imageless.sum()))

@@ -29,6 +29,7 @@ from dts_assets.stages.change_columns import (
     microseconds,
     times_of,
 )
+from dts_assets.stages.judging_marks import judging_marks
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
 from dts_assets.stages.row_places import POSITION, positions_of
 from dts_assets.stages.shard_truncations import next_truncations
@@ -53,7 +54,8 @@ class Operations:
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
     With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations are ``ambiguous``:
     their change does not say all columns that tell its row apart, which are all columns in a bag. Of keys that no rule of servers
-    tells ``n0``, ... are the marks.
+    tells ``n0``, ... are the marks. Of a table with a row filter some are ``open``, and have further marks once they are judged
+    (``stages/judged_changes.py``).
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, if some value is told by no rule of servers ``n2``, and what the snapshot shows of the change.
@@ -79,6 +81,12 @@ class Operations:
         """The operations that take their key."""
         return as_mask(self.touches.column("takes"))
 
+    def marked(self, name: str) -> Mask:
+        """Return the operations that have a mark, such as ``open``."""
+        if name not in self.touches.schema.names:
+            return np.zeros(self.count, np.bool_)
+        return as_mask(pc.fill_null(self.touches.column(name), fill_value=False))
+
     def numbers(self, name: str) -> Numbers:
         """Return a column of numbers of all operations."""
         return as_numbers(self.touches.column(name))
@@ -94,9 +102,7 @@ class Operations:
     @property
     def ambiguous(self) -> Mask | None:
         """The operations of changes that may mean several rows of a bag; None where there is none."""
-        if "ambiguous" not in self.touches.schema.names:
-            return None
-        return as_mask(pc.fill_null(self.touches.column("ambiguous"), fill_value=False))
+        return self.marked("ambiguous") if "ambiguous" in self.touches.schema.names else None
 
     def chosen(self, which: Mask | Numbers) -> Operations:
         """Return some operations, by mask or by number, with the rows that they need."""
@@ -315,6 +321,7 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
         if any(changes.unknown(image, column) is not None for image in IMAGES):
             taken, left = (changes.unknown_key(image, column) for image in ("after", "before"))
             touches[f"n{number}"] = pa.array(np.concatenate([taken[taking], left[leaving]]))
+    touches |= judging_marks(rows, shape, taking, leaving)
     if shape.versions:
         touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
     if hashed:

@@ -59,7 +59,7 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
         found, unmatched = _folded(operations, codes, shape) if fold_absent else _last(operations, codes), 0
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in shape.shown}
-    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous))
+    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous, found.unseen))
 
 
 def values_of(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
@@ -89,12 +89,14 @@ def last_operations(operations: Operations) -> Operations:
 class Found:
     """Operations that make rows, and the numbers of the rows with their values.
 
-    ``sent`` has other rows for the columns that some change did not send, by their places.
+    ``sent`` has other rows for the columns that some change did not send, by their places. ``unseen`` counts the updates among
+    all operations that lack columns and found no row.
     """
 
     operations: Numbers
     rows: Numbers
     sent: Mapping[int, Numbers]
+    unseen: int = 0
 
     def rows_of(self, place: int) -> pa.Array:
         """Return for each operation the row that has the value of a column; null where none has."""
@@ -128,12 +130,20 @@ def _folded(operations: Operations, codes: Numbers, shape: RowShape) -> Found:
 def by_key_in_order(operations: Operations, codes: Numbers) -> Numbers:
     """Return the operations by key, and on each key in their order."""
     lineage, file, offset, piece, number = (operations.numbers(name) for name in (*POSITION, "piece", "row_number"))
-    takes = operations.takes
+    takes = took(operations)
     order = np.lexsort((takes, number, piece, offset, file, lineage, codes))
     ends = ends_of(order, codes, lineage, file, offset, piece)
     of_piece = np.zeros(len(order), np.bool_)  # whether the piece of the event ends by taking the key
     of_piece[order] = takes[order[ends]][np.cumsum(np.append(np.zeros(min(1, len(order)), np.int64), ends[:-1]))]
     return np.lexsort((takes, number, piece, of_piece, offset, file, lineage, codes))
+
+
+def took(operations: Operations) -> Mask:
+    """Return the operations that take their key at the source.
+
+    The row may have left a row filter by the same change.
+    """
+    return operations.marked("took") if "took" in operations.touches.schema.names else operations.takes
 
 
 def _moves(operations: Operations) -> Numbers:
@@ -147,7 +157,7 @@ def _moves(operations: Operations) -> Numbers:
     if not len(some):
         return found
     mine, others = operations.hashes()[some], operations.hashes("other")[some]
-    takes = operations.takes[some]
+    takes = took(operations)[some]
     place = [operations.numbers(name)[some] for name in (*POSITION, "piece", "row_number")]
     sides = [np.where(takes, others, mine).view(np.int64), np.where(takes, mine, others).view(np.int64)]
     # A source may give two changes one place, so both keys tell moves apart, too.
@@ -193,31 +203,70 @@ def _first_lives(life: Numbers, moves: Numbers, taken: Mask, begins: Mask) -> Nu
     return first
 
 
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The operations that take keys, row by row and in order, whatever keys a row has had.
+
+    ``places`` are theirs in the order of all operations, ``begins`` has for each the number of the first one of its row, and
+    ``rows`` are the numbers of the rows that they leave.
+    """
+
+    places: Numbers
+    begins: Numbers
+    rows: Numbers
+
+    def sent(self, operations: Operations, place: int) -> Numbers | None:
+        """Return for each operation the row with the last sent value of a column.
+
+        None stands for a column that all of them sent.
+        """
+        name = f"a{place}"
+        if name not in operations.rows.schema.names:
+            return None
+        absent = operations.rows.column(name).fill_null(False).take(pa.array(self.rows))
+        last = np.maximum.accumulate(np.where(as_mask(absent), NOWHERE, np.arange(len(self.rows))))
+        found: Numbers = np.where(last >= self.begins, self.rows[last], NOWHERE)
+        return found
+
+
+def lives_of(operations: Operations, order: Numbers, codes: Numbers) -> Lives:
+    """Return the lives of rows.
+
+    ``order`` has all operations by key and in order, ``codes`` the number of each one's key.
+    """
+    root = _roots(operations, order, codes)
+    counts = np.flatnonzero((root >= 0) & operations.takes[order])
+    where = [operations.numbers(name)[order][counts] for name in (*POSITION, "row_number")]
+    counts = counts[np.lexsort((counts, *reversed(where), root[counts]))]
+    numbers = np.arange(len(counts))
+    begins = np.maximum.accumulate(np.where(starts_of(numbers, root[counts]), numbers, 0))
+    return Lives(counts, begins, operations.row_numbers(order[counts]))
+
+
 def last_sent(operations: Operations, order: Numbers, codes: Numbers, chosen: Mask, shape: RowShape) -> Found:
     """Return for chosen operations the rows that had each column's last sent value then.
 
     Each of them takes its key. ``order`` has all operations by key and in order, ``codes`` the number of each one's key, and
     ``chosen`` the places in the order.
     """
-    root = _roots(operations, order, codes)
-    counts = np.flatnonzero((root >= 0) & operations.takes[order])
-    where = [operations.numbers(name)[order][counts] for name in (*POSITION, "row_number")]
-    counts = counts[np.lexsort((counts, *reversed(where), root[counts]))]
-    row = operations.row_numbers(order[counts])
-    roots = root[counts]
-    begins = np.maximum.accumulate(np.where(starts_of(np.arange(len(roots)), roots), np.arange(len(roots)), 0))
+    lives = lives_of(operations, order, codes)
     at = np.zeros(len(order), np.int64)
-    at[counts] = np.arange(len(counts))
+    at[lives.places] = np.arange(len(lives.places))
     mine = at[chosen]
-    sent: dict[int, Numbers] = {}
-    for place in shape.values:
-        name = f"a{place}"
-        if name not in operations.rows.schema.names:
-            continue
-        absent = operations.rows.column(name).fill_null(False).take(pa.array(row))
-        last = np.maximum.accumulate(np.where(as_mask(absent), NOWHERE, np.arange(len(row))))
-        sent[place] = np.where(last >= begins, row[last], NOWHERE)[mine]
-    return Found(order[chosen], row[mine], sent)
+    by_place = {place: lives.sent(operations, place) for place in shape.values}
+    sent = {place: rows[mine] for place, rows in by_place.items() if rows is not None}
+    return Found(order[chosen], lives.rows[mine], sent, _unseen(operations, order, lives, shape))
+
+
+def _unseen(operations: Operations, order: Numbers, lives: Lives, shape: RowShape) -> int:
+    """Count the updates that lack columns and begin a row."""
+    firsts = lives.begins == np.arange(len(lives.begins))
+    at, rows = order[lives.places[firsts]], pa.array(lives.rows[firsts])
+    lacks = np.zeros(len(at), np.bool_)
+    for name in (f"a{place}" for place in shape.values):
+        if name in operations.rows.schema.names:
+            lacks |= as_mask(operations.rows.column(name).fill_null(False).take(rows))
+    return int((lacks & ~operations.marked("begins")[at]).sum())
 
 
 def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArray:

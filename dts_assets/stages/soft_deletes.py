@@ -51,10 +51,11 @@ def rows_with_deleted(
         found, unmatched = Found(chosen, operations.row_numbers(chosen), {}), counts.unmatched
     else:
         order = by_key_in_order(operations, groups)
+        order = order[~operations.marked("void")[order]]
         lasts = ends_of(order, codes)
         chosen = order[lasts]
-        sent = _sent(operations, order, groups, lasts, shape) if fold_absent else {}
-        found = Found(chosen, operations.row_numbers(chosen), sent)
+        sent, unseen = _sent(operations, order, groups, lasts, shape) if fold_absent else ({}, 0)
+        found = Found(chosen, operations.row_numbers(chosen), sent, unseen)
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in (*shape.shown, DELETED_AT)}
     if truncations:
@@ -62,14 +63,17 @@ def rows_with_deleted(
         times = np.array([one.event_time for one in truncations], np.int64)
         ends = pa.array(times[np.minimum(eras[chosen], len(truncations) - 1)]).cast(columns[DELETED_AT].type)
         columns[DELETED_AT] = pc.if_else(pa.array(emptied), ends, columns[DELETED_AT])
-    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous))
+    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous, found.unseen))
 
 
-def _sent(operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, shape: RowShape) -> dict[int, Numbers]:
+def _sent(
+    operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, shape: RowShape
+) -> tuple[dict[int, Numbers], int]:
     """Return the rows with the values of columns that some change did not send, by column.
 
-    They are those of the last operations on all keys. ``order`` has all operations by key and in order, ``groups`` the number of
-    each one's key and era, ``lasts`` the places of the last operations.
+    The count of updates that found no row stands beside it. The rows are those of the last operations on all keys. ``order``
+    has all operations by key and in order, ``groups`` the number of each one's key and era, ``lasts`` the places of the last
+    operations.
     """
     takes = operations.takes[order]
     lived = np.append(np.zeros(min(1, len(order)), np.bool_), takes[:-1]) & ~starts_of(order, groups)
@@ -86,4 +90,4 @@ def _sent(operations: Operations, order: Numbers, groups: Numbers, lasts: Mask, 
         absent = as_mask(operations.rows.column(f"a{place}").fill_null(False).take(pa.array(own)))
         earlier = np.where(mine >= 0, rows[np.maximum(mine, 0)] if len(rows) else NOWHERE, NOWHERE)
         found[place] = np.where(takes[at] | absent, earlier, own)
-    return found
+    return found, before.unseen

@@ -56,7 +56,7 @@ ORDERS, AUDIT, LATER = (TableId("shopdb", "", name) for name in ("orders", "audi
 ODD = TableId("shop.db", "", "订单")
 COLUMNS = (Column("id", "int", True), Column("note", "string", False))
 POSITION = SourcePosition(0, 9, 400)
-LEFT = {AUDIT: NotRemoved(unmatched=2, ambiguous=1)}
+LEFT = {AUDIT: NotRemoved(unmatched=2, ambiguous=1), ORDERS: NotRemoved(unseen=3)}
 LOST = Problem(ProblemCode.GAP, 5, 6, "the source no longer has offsets [5, 7)")
 
 
@@ -236,7 +236,9 @@ def test_all_tables_are_asked_for_at_once(run: Run, flows: Flows) -> None:
     assert changes == {"2026-01-05-00:00": 5, "2026-01-05-01:00": 6}
     snapshot = ran.metadata("snapshot", *ODD.path)["2026-01-05-01:00"]
     assert (snapshot["applied"], snapshot["committed"], snapshot["dagster/row_count"]) == (True, True, 7)
-    assert "unmatched_removals" not in snapshot
+    assert not {"unmatched_removals", "unmatched_updates"} & snapshot.keys()
+    assert "unmatched_updates" not in ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]
+    assert ran.metadata("snapshot", "shopdb", "orders")["2026-01-05-01:00"]["unmatched_updates"] == 3
     assert ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]["unmatched_removals"] == 2
     assert ran.metadata("snapshot", "shopdb", "audit")["2026-01-05-01:00"]["ambiguous_removals"] == 1
     assert ran.metadata("changelog", "shopdb", "orders")["2026-01-05-00:00"]["decoder"] == "ptars 9.9"

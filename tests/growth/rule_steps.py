@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 
@@ -11,6 +13,9 @@ from dts_assets.model.columns import Column
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.column_rules import apply_rules
 from tests.growth.long_histories import Case
+from tests.stages.judged_worlds import FILTERS, changelogs, minimal
+from tests.stages.merging import SHAPE, merged, stored
+from tests.stages.minimal_worlds import MOVES, Minimal
 from tests.stages.ruled import KEY, NULLS, UNFIT, Change, batch_of, changes_of, rules_of
 
 PATTERN = ColumnRule(RuleKind.TOKENIZE, key=KEY, pattern="(a+)+b|[0-9]+", keep_last=1)
@@ -43,12 +48,24 @@ def _notes(texts: list[str]) -> pa.RecordBatch:
     return batch_of([Change("insert", None, {"id": 1, "note": text}) for text in texts], NOTES)
 
 
+def _open_changes(count: int) -> list[pa.RecordBatch]:
+    """Changes of minimal images, many of them at few keys."""
+    world = Minimal(1, Random(3))
+    world.live(count // 10, MOVES)  # type: ignore[arg-type]
+    return changelogs(minimal(world.changes), FILTERS[2].rules)
+
+
+def _judge(changes: list[pa.RecordBatch]) -> object:
+    return merged(stored([]), changes, shape=replace(SHAPE, judged=FILTERS[2].stored), fold_absent=True, shares=3)
+
+
 def _under(filter_text: str) -> Callable[[pa.RecordBatch], object]:
     return lambda batch: apply_rules(changes_of(batch), _rules(filter_text))
 
 
 RULE_STEPS: dict[str, Case] = {
     "changes under rules": (_changes, lambda batch: apply_rules(changes_of(batch), rules_of())),
+    "changes that a merge judges": (_open_changes, _judge),
     "texts that match often": (lambda count: _notes(["1 2 3 aab"] * count), _under("note IS NOT NULL")),
     "one long text that matches often": (lambda count: _notes(["1a" * count]), _under("note LIKE '%1%a%'")),
     "one long text that nearly matches": (lambda count: _notes(["a" * count]), _under("note LIKE '%a%a%a%a%b'")),

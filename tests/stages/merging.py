@@ -12,6 +12,7 @@ import pyarrow as pa
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, truncations_of
+from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import Operations, joined, operations_of, partial_moves, shared_out, standing
 from dts_assets.stages.row_folds import last_operations, living_rows
 from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, linked_keys, text_of, touched_keys, with_linked
@@ -114,7 +115,8 @@ def merged(
         gone = (gone & np.asarray(snapshot["_deleted_at"].is_null())) | touched.rows_again(keys)
     cuts = truncations_of([one.select(CHANGE_COLUMNS) for one in batches], counted.after)
 
-    def fold(whole: Operations) -> pa.RecordBatch:
+    def fold(operations: Operations) -> pa.RecordBatch:
+        whole = judged(operations, shape, cuts)
         if shape.is_soft:
             return rows_with_deleted(whole, shape, truncations=cuts, fold_absent=fold_absent).rows
         return living_rows(whole, shape, fold_absent=fold_absent).rows

@@ -1,0 +1,181 @@
+"""Changes that lack columns of a row filter, between decoding and the changelog: those that a merge judges stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, no_rule, table_rules
+from dts_assets.model.columns import Column
+from dts_assets.model.stored_filters import stored_filter
+from dts_assets.settings.row_filters import filter_of
+from dts_assets.stages.column_rules import RulesError, apply_rules
+from tests.stages.ruled import KEY, UNFIT, Change, batch_of, changes_of
+
+COLUMNS = (
+    Column("id", "int", is_key=True),
+    Column("status", "string", is_key=False),
+    Column("amount", "int", is_key=False),
+    Column("note", "string", is_key=False),
+)
+FILTER = "status <> 'draft' AND amount > 0"
+OLD = {"id": 1}
+WHOLE: dict[str, Any] = {"id": 1, "status": "paid", "amount": 5, "note": "n"}
+
+
+def rules_of(**ruled: ColumnRule) -> TableRules:
+    found = table_rules(COLUMNS, ruled.get if ruled else no_rule, filter_of(FILTER))
+    assert found is not None
+    return found
+
+
+def made(change: Change, rules: TableRules) -> dict[str, Any] | None:
+    """The row of the changelog; None where the change was left out."""
+    found = apply_rules(changes_of(batch_of([change], rules.decoded)), rules)
+    assert found.changes.batch.num_rows + len(found.left_out) == 1
+    return next(iter(found.changes.batch.to_pylist()), None)
+
+
+OPEN = {
+    "an update of another column": Change("update", OLD, {"note": "new"}),
+    "an update of one of the filter's columns": Change("update", OLD, {"status": "paid"}),
+    "an update of one of them that cannot pass": Change("update", OLD, {"status": "draft"}),
+    "an update of the key": Change("update", OLD, {"id": 2}),
+    "an old image that tells another column": Change("update", {"id": 1, "amount": 5}, {"id": 1, "note": "new"}),
+    "an insert without a column": Change("insert", None, {"id": 1, "status": "paid"}),
+    "a read without a column": Change("read", None, {"id": 1, "amount": 5}),
+}
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["deleted rows go", "deleted rows stay"])
+@pytest.mark.parametrize("change", OPEN.values(), ids=OPEN)
+def test_changes_that_nobody_can_judge_stay_as_they_are(change: Change, *, soft: bool) -> None:
+    row = made(change, replace(rules_of(), keeps_deleted=soft))
+    assert row is not None
+    assert row["op"] == change.op
+    for side, image in (("before", change.before), ("after", change.after)):
+        sent = None if image is None else {**dict.fromkeys(WHOLE), **image}
+        assert row[side] == sent
+        assert {f"{side}.{name}" for name in WHOLE if image is not None and name not in image} <= {*row["absent"]}
+
+
+@pytest.mark.parametrize("change", OPEN.values(), ids=OPEN)
+@pytest.mark.parametrize(
+    "rules",
+    [
+        rules_of(status=ColumnRule(RuleKind.HASH, key=KEY)),
+        rules_of(amount=ColumnRule(RuleKind.DROP)),
+    ],
+    ids=["hashed", "dropped"],
+)
+def test_where_no_merge_judges_the_table_stands_still(change: Change, rules: TableRules) -> None:
+    with pytest.raises(RulesError, match="nothing else tells"):
+        made(change, rules)
+
+
+@pytest.mark.parametrize("change", OPEN.values(), ids=OPEN)
+def test_a_table_without_a_key_stands_still(change: Change) -> None:
+    columns = tuple(replace(column, is_key=False) for column in COLUMNS)
+    rules = table_rules(columns, no_rule, filter_of(FILTER))
+    assert rules is not None
+    with pytest.raises(RulesError, match="nothing else tells"):
+        apply_rules(changes_of(batch_of([change], columns), ()), rules)
+
+
+JUDGED = {
+    "comes in without all columns": (Change("update", OLD, {"status": "paid", "amount": 5}), "update"),
+    "comes in without all columns, of which the old image has some": (
+        Change("update", {"id": 1, "status": "draft", "amount": 5}, {"status": "paid"}),
+        "update",
+    ),
+    "comes in with what both images have": (Change("update", {**WHOLE, "status": "draft"}, {"status": "paid"}), "insert"),
+    "comes in": (Change("update", {**WHOLE, "status": "draft"}, WHOLE), "insert"),
+    "stays, as the old image says": (Change("update", WHOLE, {"note": "new"}), "update"),
+    "goes, as both images together say": (Change("update", {"id": 1, "amount": 5}, {"status": "draft"}), "delete"),
+    "goes": (Change("update", OLD, {"status": "draft", "amount": 5}), "delete"),
+    "goes or was never there": (Change("delete", OLD, None), "delete"),
+    "was outside": (Change("delete", {**WHOLE, "amount": 0}, None), None),
+    "stays outside": (Change("update", {**WHOLE, "amount": 0}, {**WHOLE, "amount": -1}), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "operation"), JUDGED.values(), ids=JUDGED)
+def test_changes_that_tell_all_columns_are_judged_at_once(change: Change, operation: str | None) -> None:
+    row = made(change, rules_of())
+    assert (row and row["op"]) == operation
+
+
+def test_a_row_that_comes_in_has_what_both_images_tell() -> None:
+    """The old image is outside of the filter and stays behind; what it tells of the row does not."""
+    old = {"id": 1, "status": "draft", "amount": UNFIT + "amount"}
+    columns = tuple(replace(one, type="string") if one.name == "amount" else one for one in COLUMNS)
+    rules = table_rules(columns, no_rule, filter_of("status <> 'draft'"))
+    assert rules is not None
+    row = made(Change("update", old, {"status": "paid"}), rules)
+    assert row is not None
+    assert row["before"] is None
+    assert row["after"] == {"id": 1, "status": "paid", "amount": None, "note": None}
+    assert row["absent"] == ["after.note"]
+    assert row["invalid"] == [("after.amount", UNFIT + "amount")]
+
+
+STATED = {
+    "some columns of the filter": Change("update", OLD, {"status": "paid"}),
+    "an insert without a column": Change("insert", None, {"id": 1, "status": "paid"}),
+    "a row that may come in without all columns": Change("update", OLD, {"status": "paid", "amount": 5}),
+}
+
+
+@pytest.mark.parametrize("change", STATED.values(), ids=STATED)
+def test_where_statements_are_written_a_row_must_tell_that_it_comes_or_goes(change: Change) -> None:
+    """An UPDATE of other columns is right on a copy of the filtered table: it finds the row that stands, or none."""
+    rules = replace(rules_of(), writes_statements=True)
+    with pytest.raises(RulesError, match="row filter"):
+        made(change, rules)
+    other = made(Change("update", OLD, {"note": "new"}), rules)
+    assert other is not None
+    assert other["op"] == "update"
+
+
+def test_a_filter_fits_the_rows_that_stand_or_says_why_not() -> None:
+    rules = rules_of()
+    fits = stored_filter(rules, COLUMNS)
+    assert fits is not None
+    assert fits.clause is None
+    assert fits.fields == (("status",), ("amount",))
+    wider = stored_filter(rules, [replace(one, type="bigint") if one.name == "amount" else one for one in COLUMNS])
+    assert wider is not None
+    assert wider.clause is None
+    texts = stored_filter(rules, [replace(one, type="string") if one.name == "amount" else one for one in COLUMNS])
+    assert texts is not None
+    assert texts.clause is not None
+    assert "amount, which is string, and is compared with something else" in texts.clause
+    gone = stored_filter(rules, COLUMNS[:2])
+    assert gone is not None
+    assert gone.clause is not None
+    assert "names amount, and no column is called so" in gone.clause
+    clocks = (COLUMNS[0], Column("at", "timestamp", is_key=False))
+    at = table_rules(clocks, no_rule, filter_of("at > '2026-01-05'"))
+    other = stored_filter(at, (clocks[0], Column("at", "string", is_key=False)))
+    assert other is not None
+    assert other.clause == "its row filter looks at at, which is string in its rows and timestamp in its changes"
+
+
+def test_no_merge_judges_bags_nor_tables_without_a_filter() -> None:
+    assert stored_filter(None, COLUMNS) is None
+    assert stored_filter(table_rules(COLUMNS, {"note": ColumnRule(RuleKind.DROP)}.get, None), COLUMNS) is None
+    assert stored_filter(rules_of(), [replace(one, is_key=False) for one in COLUMNS]) is None
+    dropped = rules_of(amount=ColumnRule(RuleKind.DROP))
+    assert stored_filter(dropped, dropped.stored) is None
+
+
+def test_the_absence_of_a_former_spelling_counts() -> None:
+    column = Column("status", "string", is_key=False, spellings=("Status", "status"))
+    assert column.lake_names == ("status", "Status")
+    columns = (COLUMNS[0], column, *COLUMNS[2:])
+    rules = table_rules(columns, no_rule, filter_of(FILTER))
+    found = stored_filter(rules, columns)
+    assert found is not None
+    assert ("status", "Status") in found.fields
