@@ -63,7 +63,7 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         entries_asset(subscription),
     ]
     jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription), states_job(subscription)]
-    sensors = [ingest_sensor(subscription), watch_sensor(subscription)]
+    sensors = [ingest_sensor(subscription, shown), watch_sensor(subscription)]
     if has_live_job(subscription):
         jobs.append(live_job(subscription, shown))
         sensors.append(live_sensor(subscription))

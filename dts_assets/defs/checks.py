@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dts_assets.defs.metadata import problems_text
-from dts_assets.planning.pauses import resume_command
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import EntriesCellReport, TablesReport, WindowReport
@@ -146,6 +145,8 @@ def paused_result(report: WindowReport) -> dg.AssetCheckResult:
 
     It names them with the reason, the moment and the commands.
     """
+    from dts_assets.planning.pauses import resume_command  # it brings the ledger's rows, which definitions do not need
+
     lacking = report.row.paused
     lines = [
         f"- **{one.id}** stands still since {one.since:%Y-%m-%d %H:%M} UTC: {one.reason}. Mend it, then "

@@ -7,7 +7,6 @@ Dagster reads definitions only when it loads a code location. Nothing in Dagster
 from __future__ import annotations
 
 import json
-import urllib.request
 from dataclasses import dataclass
 
 import dagster as dg
@@ -40,6 +39,8 @@ class Reload:
 
 def reload_code_location(address: str) -> Reload:
     """Ask the UI at ``address`` to reload the code location. Errors become part of the answer."""
+    import urllib.request  # here and not above: every process of Dagster loads definitions, and few ask for a reload
+
     body = json.dumps({"query": _MUTATION, "variables": {"location": LOCATION}}).encode()
     request = urllib.request.Request(f"{address}/graphql", body, {"Content-Type": "application/json"})
     # The UI is near, whatever proxy the environment names for the rest of the world.
@@ -61,25 +62,20 @@ def reload_code_location(address: str) -> Reload:
 class TableReloader:
     """The asker for reloads, when the registry has tables that the loaded definitions lack.
 
-    It is made together with the definitions; a sensor calls it at each tick. It needs no cursor: a reload starts a new process,
-    whose definitions have the tables. It remembers for which tables a reload was taken on. So a process that is not replaced (a
-    daemon with a code server of its own) asks once for each set of tables. A UI that did not answer is asked again at the next
-    tick.
+    ``shown`` are the table assets of the definitions with which it is made; a sensor calls it at each tick. It needs no cursor: a
+    reload starts a new process, whose definitions have the tables. It remembers for which tables a reload was taken on. So a
+    process that is not replaced (a daemon with a code server of its own) asks once for each set of tables. A UI that did not
+    answer is asked again at the next tick.
     """
 
     subscription: Subscription
     address: str | None
+    shown: frozenset[dg.AssetKey]
     taken: frozenset[dg.AssetKey] = frozenset()
-
-    def __post_init__(self) -> None:
-        self.shown = self._tables()
-
-    def _tables(self) -> frozenset[dg.AssetKey]:
-        return frozenset(asset.key for asset in graph_tables(self.subscription))
 
     def reload_if_new_tables(self) -> str | None:
         """Ask for a reload if the graph lacks tables, and return a sentence about it; else None."""
-        now = self._tables()
+        now = frozenset(asset.key for asset in graph_tables(self.subscription))
         new = sorted(key.to_user_string() for key in now - self.shown)
         if not new or now == self.taken:
             return None

@@ -7,7 +7,7 @@ followed live, the sensors run from the start; elsewhere a person switches them 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import dagster as dg
 
@@ -18,13 +18,16 @@ from dts_assets.defs.partitions import RANGE_END, RANGE_START, span_of_range, sp
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.reload import TableReloader
 from dts_assets.defs.resources import PipelineResource
+from dts_assets.defs.table_assets import TableAsset
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import KEY_FORMAT, Window, WindowGrid
 from dts_assets.planning.latches import Failure, Latch, Trouble, latch_after
 from dts_assets.planning.ticks import Cursor, Runs, SpanRequest, ingest_tick, tables_tick
-from dts_assets.planning.work import Work
 from dts_assets.settings import ui_address
 from dts_assets.settings.models import Subscription
+
+if TYPE_CHECKING:
+    from dts_assets.planning.work import Work
 
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -62,10 +65,13 @@ def _sensor(
     return lambda tick: decorate(skips_with_reason(tick))
 
 
-def ingest_sensor(subscription: Subscription) -> dg.SensorDefinition:
-    """Return the sensor that follows the source: a Kafka topic, or a growing capture folder."""
+def ingest_sensor(subscription: Subscription, assets: Sequence[TableAsset]) -> dg.SensorDefinition:
+    """Return the sensor that follows the source: a Kafka topic, or a growing capture folder.
+
+    `assets` are the tables of the graph: the sensor asks for a reload when there are others.
+    """
     job = ingest_job_name(subscription.name)
-    reloader = TableReloader(subscription, ui_address())
+    reloader = TableReloader(subscription, ui_address(), frozenset(asset.key for asset in assets))
 
     @_sensor(
         subscription,
@@ -206,7 +212,7 @@ def _told_latches(context: dg.SensorEvaluationContext, latches: Mapping[str, Lat
     return reason
 
 
-def _live_request(subscription: str, work: Work, last: dg.DagsterRun | None) -> dg.RunRequest:
+def _live_request(subscription: str, work: "Work", last: dg.DagsterRun | None) -> dg.RunRequest:
     since = min(cell.window.start for cell in work.followed)
     ends = ",".join(str(work.ends[cell]) for cell in work.followed)
     before = "" if last is None else f":after-{last.run_id[:8]}"

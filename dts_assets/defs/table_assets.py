@@ -6,7 +6,6 @@ anything. A table that entries bring before the graph shows it is made all the s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -31,23 +30,18 @@ if TYPE_CHECKING:
     from dts_assets.flows.reports import TablesReport
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TableAsset:
     """The asset of one layer of one source table, with the name of its output.
 
-    `columns` is empty where no event has described the table yet.
+    `columns` is empty where no event has described the table yet. `key` is also the lake table's path.
     """
 
     output: str
     layer: AssetLayer
     table: TableId
     columns: tuple[Column, ...]
-    subscription: str
-
-    @cached_property
-    def key(self) -> dg.AssetKey:
-        """The asset key, which is also the lake table's path."""
-        return self.layer.key(self.subscription, self.table)
+    key: dg.AssetKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +77,13 @@ def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
         elif subscription.decoded_sources(table, registered.sources):
             known[table] = stored_columns(registered.shape, subscription.rule_finder(table))
     shown = [
-        (layer, table, columns)
-        for table, columns in sorted(known.items())
+        (layer, table, known[table])
+        for table in sorted(known)
         for layer in layers.LAYERS
         if layer.stored.takes(subscription, table)
     ]
     return tuple(
-        TableAsset(f"t{number}", layer, table, columns, subscription.name)
+        TableAsset(f"t{number}", layer, table, columns, layer.key(subscription.name, table))
         for number, (layer, table, columns) in enumerate(shown)
     )
 
@@ -175,7 +169,6 @@ def _specs(
     subscription: Subscription, assets: Sequence[TableAsset], partitions: dg.PartitionsDefinition[str]
 ) -> list[dg.AssetSpec]:
     """Return the spec of every table asset."""
-    of_windows = dg.MultiToSingleDimensionPartitionMapping("window")
     condition = tables_condition() if subscription.automation == "conditions" else None
     return [
         made_asset(
@@ -183,21 +176,34 @@ def _specs(
             asset.key,
             description=asset.layer.description.format(table=asset.table),
             group=asset.layer.name,
-            deps=[
-                dg.AssetDep(
-                    asset.layer.source_key(subscription.name, asset.table),
-                    # Entries are by Kafka partition and window, tables by window.
-                    partition_mapping=of_windows if asset.layer.stored.made_from is None else None,
-                )
-            ],
+            deps=[dep],
             partitions=partitions,
             columns=asset.layer.stored.columns_of(subscription, asset.table, asset.columns) if asset.columns else (),
             keys=asset.layer.stored.key_columns(asset.columns),
             tags=table_tags(asset.table),
             condition=condition,
         )
-        for asset in assets
+        for asset, dep in zip(assets, _deps(subscription, assets), strict=True)
     ]
+
+
+def _deps(subscription: Subscription, assets: Sequence[TableAsset]) -> list[dg.AssetDep]:
+    """Return the dependency of every table asset on the asset that it is made from.
+
+    Assets that are made from one asset share it: Dagster spends time on each dependency that is made.
+    """
+    # Entries are by Kafka partition and window, tables by window.
+    of_windows = dg.MultiToSingleDimensionPartitionMapping("window")
+    made: dict[tuple[str, TableId | None], dg.AssetDep] = {}
+    found = []
+    for asset in assets:
+        source = asset.layer.stored.made_from
+        place = ("entries", None) if source is None else (source.name, asset.table)
+        if place not in made:
+            key = asset.layer.source_key(subscription.name, asset.table)
+            made[place] = dg.AssetDep(key, partition_mapping=of_windows if source is None else None)
+        found.append(made[place])
+    return found
 
 
 def _selection(selected: Sequence[TableAsset], assets: Sequence[TableAsset]) -> Selection:

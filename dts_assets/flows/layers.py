@@ -13,13 +13,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from dts_assets.flows.reports import LayerOutcome, Progress
 from dts_assets.model.columns import Column
-from dts_assets.model.frontier import Frontier
 from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.tables import TableId
-from dts_assets.model.turns import Turn
-from dts_assets.model.windows import Window
 from dts_assets.store.columns import (
     NamedType,
     added_columns,
@@ -32,6 +28,10 @@ from dts_assets.store.columns import (
 
 if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline, SparkProvider
+    from dts_assets.flows.reports import LayerOutcome, Progress
+    from dts_assets.model.frontier import Frontier
+    from dts_assets.model.turns import Turn
+    from dts_assets.model.windows import Window
     from dts_assets.planning.snapshot_plans import Chain
     from dts_assets.settings import Subscription
 
@@ -74,7 +74,7 @@ class LayerWork:
         return {start: chain for start, chain in self.chains.items() if start not in replaced}
 
 
-Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, LayerOutcome]]
+Make: TypeAlias = Callable[[LayerWork], Mapping[TableId, "LayerOutcome"]]
 """Brings tables of a layer up to date and says what became of each table."""
 
 NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
@@ -84,7 +84,7 @@ NeededVersions: TypeAlias = Callable[["Pipeline", TableId], Collection[int]]
 AskedFor: TypeAlias = Callable[["Subscription"], Sequence[str]]
 """The function that gives the globs of the tables that have a layer."""
 
-Compact: TypeAlias = Callable[["Pipeline", Mapping[TableId, Sequence[Column]], "SparkProvider", Progress], None]
+Compact: TypeAlias = Callable[["Pipeline", Mapping[TableId, Sequence[Column]], "SparkProvider", "Progress"], None]
 """Puts the files of some tables of a layer in order when a window has closed."""
 
 

@@ -84,8 +84,10 @@ class TableId:
 
         A table with a schema and without a database has two, as in Oracle: ``("SCOTT", "EMP")``.
         """
-        owner = (self.database, self.schema) if self.database and self.schema else (self.schema or self.database,)
-        return tuple(part or EMPTY for part in (*owner, self.table))
+        table = self.table or EMPTY
+        if self.database and self.schema:
+            return self.database, self.schema, table
+        return self.schema or self.database or EMPTY, table
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class TableId:
         They are database and table, with the schema between them if there is one.
         """
         parts = (self.database, self.schema, self.table) if self.schema else (self.database, self.table)
-        return tuple(path_part(part) for part in parts)
+        return tuple(map(path_part, parts))
 
     def matches(self, pattern: str) -> bool:
         """Return whether a glob per name part, ``shopdb.*``, names this table.

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 
-Row = TypeVar("Row", RawWindow, IngestWindow)
+if TYPE_CHECKING:  # sensors are defined in every process of Dagster, and need no row of the ledger for that
+    from dts_assets.model.ledger_rows import IngestWindow, RawWindow
+
+Row = TypeVar("Row", "RawWindow", "IngestWindow")
 
 
 def open_before(

@@ -12,11 +12,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.open_sets import disagreeing
+
+if TYPE_CHECKING:  # sensors are defined in every process of Dagster, and need no row of the ledger for that
+    from dts_assets.model.ledger_rows import IngestWindow, RawWindow
 
 ABSENT = "absent"
 """The generation of an input that does not exist yet."""

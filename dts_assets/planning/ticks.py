@@ -15,13 +15,16 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from dts_assets.model.spans import Cell, Span, partition_key
 from dts_assets.model.windows import Window
 from dts_assets.planning.latches import LONGEST_PAUSE, Latch
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.planning.staleness import generation
-from dts_assets.planning.work import Work
+
+if TYPE_CHECKING:  # sensors are defined in every process of Dagster, and need no row of the ledger for that
+    from dts_assets.planning.work import Work
 
 MOST_REQUESTS = 25
 """The most runs asked for at one tick: each costs a process start."""

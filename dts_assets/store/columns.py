@@ -1,7 +1,7 @@
 """The columns of every lake table of a fixed shape, as text.
 
 The module needs only the standard library, so that Dagster definitions may read it. The columns of the ledger follow from its
-rows in :mod:`dts_assets.model.ledger_rows`, all others are listed here.
+rows and stand in :mod:`dts_assets.store.ledger_columns`, which definitions do not need; all others are listed here.
 
 A type is written as Spark writes it: the lake types of :mod:`dts_assets.model.columns`, and ``array<...>``, ``map<...>`` and
 ``struct<name:type,...>`` of them. ``timestamp`` is an instant in UTC, ``timestamp_ntz`` a wall clock. A table's shape is
@@ -19,35 +19,11 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.columns import Column, quoted, same_name
-from dts_assets.model.delivery import CellDelivery
-from dts_assets.model.ledger_rows import (
-    BacklogTable,
-    Comparison,
-    Counts,
-    Cut,
-    IngestWindow,
-    Lease,
-    PausedTable,
-    QuarantineRow,
-    RawWindow,
-    SettledDay,
-    TableShapeRow,
-    WindowTable,
-)
-from dts_assets.model.lineages import Lineage
-from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.schema_policies import NEW_COLUMNS
-from dts_assets.model.tables import TableId
-from dts_assets.model.windows import Window
 
 NamedType: TypeAlias = tuple[str, str]
 """A column's name and its lake type."""
-
-SPREAD: Mapping[Any, str] = MappingProxyType(
-    {Window: "window_{}", OffsetRange: "{}_offset", TableId: "{}", Counts: "{}", CellDelivery: "{}"}
-)
-"""The types that take several columns, with the names of the columns: a window's are ``window_start`` and ``window_end``."""
 
 _NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
 """The numbers of 32 bits; all others have 64."""
@@ -55,46 +31,31 @@ _NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
 _SIMPLE = {bool: "boolean", int: "bigint", str: "string", bytes: "binary", datetime: "timestamp"}
 
 
-def columns_of(kind: type[Any]) -> tuple[NamedType, ...]:
-    """Return the columns of a dataclass in the order of its fields: ``(("kafka_partition", "int"), ("epoch", "int"), ...)``."""
+def columns_of(kind: type[Any], spread: Mapping[Any, str] = MappingProxyType({})) -> tuple[NamedType, ...]:
+    """Return the columns of a dataclass in the order of its fields: ``(("kafka_partition", "int"), ("epoch", "int"), ...)``.
+
+    ``spread`` has the types that take several columns, with the names of the columns: ``window_{}`` for ``window_start``.
+    """
     found: list[NamedType] = []
     for name, hint in get_type_hints(kind).items():
-        if hint in SPREAD:
-            found += [(SPREAD[hint].format(inner), text) for inner, text in columns_of(hint)]
+        if hint in spread:
+            found += [(spread[hint].format(inner), text) for inner, text in columns_of(hint, spread)]
         else:
-            found.append((name, _lake_type(name, hint)))
+            found.append((name, _lake_type(name, hint, spread)))
     return tuple(found)
 
 
-def _lake_type(name: str, hint: Any) -> str:
+def _lake_type(name: str, hint: Any, spread: Mapping[Any, str] = MappingProxyType({})) -> str:
     if get_origin(hint) is UnionType:  # with None, which every column may hold
         hint = get_args(hint)[0]
     if get_origin(hint) is tuple:
-        return f"array<{_lake_type(name, get_args(hint)[0])}>"
+        return f"array<{_lake_type(name, get_args(hint)[0], spread)}>"
     if isinstance(hint, type) and is_dataclass(hint):
-        return "struct<" + ",".join(f"{field}:{text}" for field, text in columns_of(hint)) + ">"
+        return "struct<" + ",".join(f"{field}:{text}" for field, text in columns_of(hint, spread)) + ">"
     return "int" if name in _NARROW else next(text for python, text in _SIMPLE.items() if issubclass(hint, python))
 
 
 POSITION = _lake_type("", SourcePosition)
-
-LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
-    {
-        "quarantine": columns_of(QuarantineRow),
-        "lineages": columns_of(Lineage),
-        "raw_windows": columns_of(RawWindow),
-        "windows": columns_of(IngestWindow),
-        "window_tables": columns_of(WindowTable),
-        "cuts": columns_of(Cut),
-        "table_shapes": columns_of(TableShapeRow),
-        "comparisons": columns_of(Comparison),
-        "leases": columns_of(Lease),
-        "paused_tables": columns_of(PausedTable),
-        "settled_days": columns_of(SettledDay),
-        "backlog": columns_of(BacklogTable),
-    }
-)
-"""The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""
 
 RAW_ENVELOPES: tuple[NamedType, ...] = (
     ("topic", "string"),
@@ -244,7 +205,13 @@ def flat_names(column: Column) -> tuple[str, ...]:
 
 def struct_type(columns: Iterable[Column]) -> str:
     """Return the struct type of a row image: one field per source column, exact names in backticks."""
-    return "struct<" + ",".join(f"{quoted(column.name)}:{column.type}" for column in columns) + ">"
+    return "struct<" + ",".join([_struct_field(column.name, column.type) for column in columns]) + ">"
+
+
+@lru_cache(maxsize=1 << 14)
+def _struct_field(name: str, kind: str) -> str:
+    """Return a field of a struct; thousands of tables repeat such fields."""
+    return f"{quoted(name)}:{kind}"
 
 
 def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
@@ -278,8 +245,10 @@ def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     return (*_flat_columns(columns), *SNAPSHOT_SYSTEM)
 
 
-def added_columns(names: Iterable[str]) -> tuple[NamedType, ...]:
+def added_columns(names: Sequence[str]) -> tuple[NamedType, ...]:
     """Return the columns that a snapshot has on request, by their names: ``("_deleted_at", "_op")``."""
+    if not names:
+        return ()
     stored = dict(changelog_columns(()))
     own = {DELETED_AT: "timestamp", NEW_COLUMNS: "map<string,string>"}
     return tuple((name, own.get(name) or stored[AUDITED[name]]) for name in names)
@@ -299,4 +268,4 @@ def statement_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
 
 
 def _flat_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
-    return tuple((flat_name(column.name), column.type) for column in columns)
+    return tuple([(flat_name(column.name), column.type) for column in columns])

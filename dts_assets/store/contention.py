@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenacity import RetryError as NoMoreTries
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
-
 from dts_assets.errors import DtsAssetsError, LakeChangeError, UnavailableCatalogError
 from dts_assets.errors.origins import Origin, origin_of
 
@@ -31,6 +28,10 @@ def until_it_gets_through(
         DtsAssetsError: The last ``lost`` exception, if it is an error for people.
         LakeChangeError: Other writers were in the way all the time, or the catalog gave no answer.
     """
+    # Here and not above: definitions explain errors, and repeat no call.
+    from tenacity import RetryError as NoMoreTries
+    from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
     retrying = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, lost) or origin_of(error) in _ASKED_AGAIN),
         wait=wait_random_exponential(multiplier=0.02, max=0.5),

@@ -40,11 +40,11 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY, Turn
 from dts_assets.model.windows import Window, day_of
-from dts_assets.store.columns import LEDGER_COLUMNS
 from dts_assets.store.commit import Assertion, Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
+from dts_assets.store.ledger_columns import LEDGER_COLUMNS
 from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file, rows_of_tables
 from dts_assets.store.marks_by_day import MarksByDay
 from dts_assets.store.rows import Kind, from_arrow, to_arrow

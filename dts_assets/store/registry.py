@@ -33,7 +33,7 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 """The errors that last until somebody changes something; a full disk may have room again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached property
 class RegisteredColumn:
     """A column by its name in the lake, with the source's latest type text and the lake type.
 
@@ -47,7 +47,7 @@ class RegisteredColumn:
     spellings: tuple[str, ...] = ()
     own_types: tuple[tuple[str, str], ...] = ()
 
-    @property
+    @cached_property
     def column(self) -> Column:
         """The column as the lake holds it."""
         return Column(self.name, self.type, self.is_key, self.spellings, self.own_types)
@@ -218,15 +218,15 @@ def _merged(old: RegisteredColumn, new: RegisteredColumn) -> RegisteredColumn:
 
 
 @lru_cache(maxsize=1 << 14)
-def _column(name: str, original_type: str, kind: str, is_key: bool) -> RegisteredColumn:
+def _column(name: Any, original_type: Any, kind: Any, is_key: Any) -> RegisteredColumn:
     """Return a column that has had one name and one type; thousands of tables repeat such columns."""
-    return RegisteredColumn(name, original_type, kind, is_key)
+    return RegisteredColumn(str(name), str(original_type), str(kind), bool(is_key))
 
 
 def _table(entry: Mapping[str, Any]) -> RegisteredTable:
     columns = []
     for one in entry["columns"]:
-        column = _column(str(one["name"]), str(one["original_type"]), str(one["type"]), bool(one["is_key"]))
+        column = _column(one["name"], one["original_type"], one["type"], one["is_key"])
         if "spellings" in one or "own_types" in one:
             spellings = tuple(map(str, one.get("spellings", ())))
             own_types = tuple((str(text), str(kind)) for text, kind in one.get("own_types", ()))

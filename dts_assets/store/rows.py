@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dts_assets.model.ledger_rows import LedgerRow
 from dts_assets.model.type_reading import READING_TYPES
-from dts_assets.store.columns import SPREAD
+from dts_assets.store.ledger_columns import SPREAD
 
 Kind = TypeVar("Kind", bound=LedgerRow)
 Place: TypeAlias = tuple[str, str | None, str, Any]

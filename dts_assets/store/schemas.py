@@ -21,13 +21,13 @@ from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.store import columns as declared
 from dts_assets.store.columns import (
-    LEDGER_COLUMNS,
     NamedType,
     changelog_columns,
     flat_name,
     history_columns,
     snapshot_columns,
 )
+from dts_assets.store.ledger_columns import LEDGER_COLUMNS
 from dts_assets.store.types import iceberg_schema
 
 DAY = "window_start_day"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.defs.projects import Project
 
 LOAD = """
-import json, socket, subprocess, sys, time
+import gc, json, socket, subprocess, sys, time
 
 began = time.process_time()
 import dagster
@@ -32,8 +32,10 @@ keys = defs.resolve_asset_graph().get_all_asset_keys()
 took = time.process_time() - began
 
 engines = ("pyspark", "py4j", "pyiceberg", "pyarrow", "pandas", "numpy", "ptars", "dagster_pyspark", "google.protobuf.pyext")
+runs = ("dts_assets.model.ledger_rows", "dts_assets.wire.ddl", "dts_assets.stages", "dts_assets.flows.reports", "tenacity")
 print(json.dumps({
     "keys": len(keys), "engines": [name for name in engines if name in sys.modules], "dagster": dagster_took, "beyond": took,
+    "runs": [name for name in runs if name in sys.modules], "collects": gc.isenabled(), "kept": gc.get_freeze_count(),
 }))
 """
 
@@ -51,6 +53,9 @@ def test_definitions_load_without_network_jvm_or_engine_and_quickly(project: Pro
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["keys"] == 3 + 2 * TABLES
     assert found["engines"] == []
+    assert found["runs"] == []  # modules that runs alone need, of which each costs every process a few milliseconds
+    assert found["collects"]
+    assert found["kept"] > 100_000  # objects that no look for garbage comes to again
     # Seconds of this process's own, so that a busy machine does not count; a slow one is allowed what Dagster takes there.
     assert found["beyond"] < max(2.0, found["dagster"]), found
     assert not (project.folder / "lake").exists()

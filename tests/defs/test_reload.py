@@ -13,6 +13,7 @@ import pytest
 
 from dts_assets.defs import reload
 from dts_assets.defs.reload import TableReloader, reload_code_location
+from dts_assets.defs.table_assets import graph_tables
 from dts_assets.model.tables import TableId
 from dts_assets.settings import ui_address
 
@@ -67,7 +68,9 @@ def ui() -> Iterator[Ui]:
 
 
 def reloader(project: Project, address: str | None) -> TableReloader:
-    return TableReloader(project.subscription, address)
+    return TableReloader(
+        project.subscription, address, frozenset(asset.key for asset in graph_tables(project.subscription))
+    )
 
 
 def test_nothing_new_asks_for_nothing(project: Project, ui: Ui) -> None:

@@ -141,7 +141,7 @@ def test_dagster_takes_what_the_sensor_asks_for(shop: Project, instance: dg.Dags
     """Resolved against the job: the range is a rectangle of partitions that exist."""
     shop.send("a", [(0, 0, START), (1, 0, START), (0, 1, START + 2 * HOUR), (1, 1, START + 2 * HOUR)])
     definitions = shop.definitions()
-    sensor = ingest_sensor(shop.subscription)
+    sensor = ingest_sensor(shop.subscription, ())
     with dg.build_sensor_context(
         instance=instance, definitions=definitions, resources={"pipelines": shop.pipelines}
     ) as context:
@@ -158,7 +158,7 @@ def test_dagster_takes_what_the_sensor_asks_for(shop: Project, instance: dg.Dags
 def test_a_source_that_cannot_be_read_is_a_reason_and_no_crash(shop: Project, instance: dg.DagsterInstance) -> None:
     (shop.folder / "capture").mkdir()
     (shop.folder / "capture" / "a.parquet").write_bytes(b"no parquet")
-    for sensor in (ingest_sensor(shop.subscription), tables_sensor(shop.subscription)):
+    for sensor in (ingest_sensor(shop.subscription, ()), tables_sensor(shop.subscription)):
         with dg.build_sensor_context(instance=instance, resources={"pipelines": shop.pipelines}) as context:
             result = sensor(context)
         assert isinstance(result, dg.SkipReason)

@@ -10,6 +10,7 @@ import dagster as dg
 
 from dts_assets.defs.partitions import RANGE_END, RANGE_START
 from dts_assets.defs.sensors import ingest_sensor, live_sensor, tables_sensor
+from dts_assets.defs.table_assets import graph_tables
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow
 from dts_assets.model.offsets import OffsetRange
@@ -38,7 +39,7 @@ def growing(project: Project) -> Project:
 
 
 def ingest_tick(project: Project, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:
-    return tick(ingest_sensor(project.subscription), project, instance, cursor)
+    return tick(ingest_sensor(project.subscription, graph_tables(project.subscription)), project, instance, cursor)
 
 
 def tables_tick(project: Project, instance: dg.DagsterInstance) -> dg.SensorResult:
