@@ -70,7 +70,7 @@ def changes_of(
         # Rows of one table lie side by side then, and their values are found near each other.
         order = np.argsort(codes, kind="stable")
         wanted, codes = wanted[order], codes[order]
-    found = _entries(entries["payload"], wanted, engine)
+    found = _entries(entries["payload"], wanted, codes, engine)
     reject = Rejections(entries, wanted)
     for number in found.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
@@ -87,12 +87,16 @@ def changes_of(
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 
 
-def _entries(payloads: pa.Array, wanted: npt.NDArray[np.int64], engine: Engine | None) -> _Entries:
-    """Return the wanted entries among payloads.
+def _entries(
+    payloads: pa.Array, wanted: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], engine: Engine | None
+) -> _Entries:
+    """Return the wanted entries among payloads; ``codes`` has the number of each one's table.
 
     Where all of them are of the usual layout their columns need no parser, and where all values are these need none.
     """
-    described = None if engine == "protobuf" else described_columns(payloads)
+    tables = np.zeros(len(payloads), np.int64)
+    tables[wanted] = codes
+    described = None if engine == "protobuf" else described_columns(payloads, tables)
     if described is not None:
         found = _without_columns(payloads, wanted, described, engine)
         if found is not None:
