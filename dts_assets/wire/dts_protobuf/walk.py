@@ -164,6 +164,7 @@ def _expected(events: _Events, left: _Places, tables: _Places) -> tuple[_Places,
     first = np.full(int(tables.max()) + 1, -1)
     first[tables[::-1]] = left[::-1]  # the last that is written stays
     found = np.flatnonzero(first >= 0)
+    found = found[np.argsort(first[found])]  # in the order of their bytes
     begins, ends = events.begins[first[found]], events.ends[first[found]]
     walked = _behind_columns_of_few(events.data, begins, ends)
     if walked is None:
