@@ -71,9 +71,9 @@ class Image:
 
 
 _LONG = 256
-"""The number of values of a table's column from which on a numpy call for each is quicker than flat arrays.
+"""Columns of so many rows have a numpy call each.
 
-Flat arrays have a row and a position per value.
+Shorter ones share arrays with a row and a position per value.
 """
 
 
@@ -86,7 +86,10 @@ More would leave the processor's cache, and take memory for nothing.
 
 @dataclass(slots=True)
 class _Table:
-    """A table at work; ``pieces`` has the values of joined columns, an array for each of their own types."""
+    """A table at work.
+
+    ``pieces`` has the values of joined columns, an array for each of their own types.
+    """
 
     rows: TableRows
     layout: Layout
@@ -108,8 +111,9 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Columns of tables by bucket: the numbers of the table, and of the column in the table and among its layout's buckets.
+    """Columns of tables, in the order of their buckets.
 
+    ``tables`` are the numbers of their tables, ``columns`` theirs in the table, ``numbers`` theirs among its layout's buckets.
     ``rows`` are the first rows of their tables, ``lengths`` how many rows these have. ``positions`` are those of the first list.
     """
 
@@ -129,13 +133,16 @@ class _Shares:
 
 @dataclass(slots=True)
 class _Work:
-    """The values of a bucket: those of one column after the other, from ``starts`` on."""
+    """The values of a bucket: those of one column after the other, from ``starts`` on.
+
+    ``several`` are the columns of tables with several column lists, by their places among the shares, with the position that
+    each row's event has for them.
+    """
 
     bucket: Bucket
     shares: _Shares
     starts: npt.NDArray[np.int64]
     several: list[tuple[int, npt.NDArray[np.int32]]]
-    """The columns of tables with several column lists, by their places among the shares: the position in each row's event."""
     flat: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
 
     @property

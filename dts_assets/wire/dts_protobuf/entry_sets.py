@@ -122,9 +122,10 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
 def _described(
     payloads: pa.Array, engine: Engine | None
 ) -> tuple[Decoded, npt.NDArray[np.int64], npt.NDArray[np.int64], list[ColumnList | None]]:
-    """Return the heads of entries, the numbers of each entry's table and of its column list, and the distinct lists.
+    """Return the heads of entries, and the number of each entry's table.
 
-    Where all entries are of the usual layout the parser passes over columns, which are compared as bytes.
+    Then the number of its column list, and the distinct lists. Where all entries are of the usual layout the parser passes over
+    columns, which are compared as bytes.
     """
     if engine != "protobuf" and len(payloads) >= PER_STEP:
         decoded = decode(payloads, BARE_HEADS, engine=engine)

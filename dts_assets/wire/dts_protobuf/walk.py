@@ -50,7 +50,7 @@ _FIRST_STEPS = 16
 """The steps that are made before the average counts."""
 
 _COMMON = 4
-"""Entries are compared with the first ones of their tables if one in so many of them has the same columns."""
+"""Entries are compared with others of their tables if one in so many has the same columns."""
 
 _LEAST_IN_STEP = 32
 """The first events of so many tables are walked in step, and fewer one by one."""
@@ -157,9 +157,10 @@ def _described(events: _Events, tables: _Places) -> tuple[Described, _Places] | 
 
 
 def _expected(events: _Events, left: _Places, tables: _Places) -> tuple[_Places, _Places, dict[int, bytes]] | None:
-    """Return the entries that have the columns of the first entry of their table, the places behind these columns, and the bytes.
+    """Return the entries that have the columns of the first entry of their table.
 
-    ``left`` are the entries that are looked at, and ``tables`` their tables. None where the layout is another.
+    Then the places behind these columns, and the bytes of each table's. ``left`` are the entries that are looked at, ``tables``
+    their tables. None where the layout is another.
     """
     first = np.full(int(tables.max()) + 1, -1)
     first[tables[::-1]] = left[::-1]  # the last that is written stays
