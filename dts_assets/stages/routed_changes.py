@@ -18,7 +18,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.pivot import struct_type
+from dts_assets.wire.columns.layouts import struct_type
 from dts_assets.wire.format import TableChanges, ToldKeys
 
 NO_SOURCES: Mapping[TableId, tuple[TableId, ...]] = MappingProxyType({})

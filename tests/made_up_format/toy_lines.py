@@ -23,7 +23,7 @@ from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.formats import ChangeOrder, FormatSettings, FormatTraits
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.pivot import struct_type
+from dts_assets.wire.columns.layouts import struct_type
 from dts_assets.wire.format import (
     ENTRIES,
     FRAGMENTS,

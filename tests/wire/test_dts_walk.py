@@ -72,6 +72,24 @@ def test_columns_are_told_apart_by_their_bytes() -> None:
     assert [found.columns[code] for code in found.take(some).codes.tolist()] == [described[1], described[5]]
 
 
+@pytest.mark.usefixtures("_any_call")
+@pytest.mark.parametrize("in_step", [1, 1000])
+@pytest.mark.parametrize("told", [[1, 0, 2] * 8, [0] * 24, list(range(24)), [7, 3] * 12])
+def test_tables_say_where_equal_columns_are_looked_for_and_no_more(in_step: int, told: list[int]) -> None:
+    """Three tables in turn, one of which has a column more in the second half; some numbers of tables are wrong."""
+    own = [[*COLUMNS, (f"of_{table}", "text")] for table in range(3)]
+    later = [own[0], [*own[1], ("more", "text")], own[2]]
+    entries = [dml(columns, []) for turn in range(8) for columns in (own if turn < 4 else later)]
+    payloads = _payloads(*(one.SerializeToString() for one in entries))
+    with patch.object(walk, "_LEAST_IN_STEP", in_step):
+        found = described_columns(payloads, np.asarray(told))
+    assert found is not None
+    assert [found.columns[code] for code in found.codes.tolist()] == [
+        b"".join(delimited(2, one.SerializeToString()) for one in entry.event.dmlEvent.columns) for entry in entries
+    ]
+    assert len(set(found.columns)) == len(found.columns) == 5  # one of them is that of events without columns
+
+
 HEADER = delimited(1, pb.Header(messageType=pb.DML, schemaName="shopdb", tableName="orders").SerializeToString())
 DESCRIBED = b"".join(delimited(2, one.SerializeToString()) for one in dml(COLUMNS, []).event.dmlEvent.columns)
 VALUES = [number("1").SerializeToString(), text("a").SerializeToString()]

@@ -7,10 +7,9 @@ that share the same memory.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -18,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, masked
-from dts_assets.wire.columns.casts import arrow_type, parse, two_complement
+from dts_assets.wire.columns.casts import parse, two_complement
 from dts_assets.wire.columns.lake_texts import held_as
+from dts_assets.wire.columns.layouts import Bucket, Layout, layout_of
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
-from dts_assets.wire.columns.table_rows import ColumnList, TableRows, carried_by, keys_of
+from dts_assets.wire.columns.table_rows import TableRows
 from dts_assets.wire.columns.texts import Charsets, text_of
 from dts_assets.wire.format import TableChanges
 
@@ -71,139 +70,15 @@ class Image:
         self.starts, self.sizes, self.present = self.starts[rows], self.sizes[rows], self.present[rows]
 
 
-_NUMBER_TYPES = re.compile(
-    r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
-)
-_BIT = re.compile(r"\s*bit\b", re.I)
-_CLOCK = re.compile(r"\s*(datetime|date)\b", re.I)
-_UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
+_LONG = 256
+"""Columns of so many rows have a numpy call each.
 
-
-UNCARRIED = 1 << 30
-"""A position beyond the values of any call, whose bytes end at two gibibytes.
-
-Added to a row's first value it finds no value.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """Values that are taken and cast together: one lake type, in one field of their messages.
-
-    ``number_field`` is ``sv``, where numbers are; the other field is ``bv``. ``bits`` marks 64-bit BIT values, whose sign is
-    no sign. ``of_bytes`` marks binary columns that are binary at the source too, and not text that is declared to be bytes.
-    ``clocks`` marks instants that are wall clocks at the source.
-    """
-
-    lake_type: str
-    number_field: bool
-    bits: bool
-    of_bytes: bool
-    clocks: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Share:
-    """The columns of a table that belong to one bucket.
-
-    ``columns`` are their numbers in the table, ``positions`` (one row per column list, one column per column) their places in the
-    event, :data:`UNCARRIED` where the event does not carry them. ``signed`` marks columns whose type text does not say unsigned.
-    """
-
-    columns: npt.NDArray[np.int32]
-    positions: npt.NDArray[np.int32]
-    signed: npt.NDArray[np.bool_]
-
-    def parts(self, width: int) -> Iterator[Share]:
-        """Yield the share in parts of at most ``width`` columns."""
-        if len(self.columns) <= width:
-            yield self
-            return
-        for first in range(0, len(self.columns), width):
-            part = slice(first, first + width)
-            yield Share(self.columns[part], self.positions[:, part], self.signed[part])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
-
-    ``joined`` are the columns whose values are read by the types of their own events: each has a share for every such type.
-    ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns.
-    """
-
-    struct: pa.StructType
-    shares: Mapping[Bucket, Share]
-    uncarried: tuple[int, ...]
-    joined: frozenset[int]
-    keys: tuple[tuple[str, ...], ...]
-    carried: tuple[tuple[str, ...], ...]
-
-
-@lru_cache(maxsize=1 << 13)
-def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Layout:
-    """Return the layout of a table whose rows come with some column lists."""
-    members: dict[Bucket, list[_Member]] = {}
-    uncarried: list[int] = []
-    joined: set[int] = set()
-    for number, column in enumerate(columns):
-        found = [place for one in reversed(lists) if (place := one.place(column)) is not None]
-        if not found:
-            uncarried.append(number)
-            continue
-        kinds = {column.own_type(shape.original_type) for _, shape in found} if column.own_types else {column.type}
-        if kinds != {column.type}:
-            joined.add(number)
-        for kind in sorted(kinds):
-            originals = [one.original_type for _, one in found if column.own_type(one.original_type) == kind]
-            # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
-            original = next((one for one in originals if mysql_type(one) is not None), originals[0])
-            member = _Member(number, column, kind, _UNSIGNED.search(original) is None)
-            members.setdefault(_bucket(kind, original), []).append(member)
-    shares = {}
-    for bucket, some in members.items():
-        positions = [[one.position(member.column, member.kind) for member in some] for one in lists]
-        shares[bucket] = Share(
-            np.asarray([member.number for member in some], np.int32),
-            np.asarray([[UNCARRIED if at is None else at for at in mine] for mine in positions], np.int32),
-            np.asarray([member.signed for member in some]),
-        )
-    told = keys_of(lists, columns), carried_by(lists)
-    return Layout(struct_type(columns), shares, tuple(uncarried), frozenset(joined), *told)
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A column in a bucket by its number, with the lake type of its values there."""
-
-    number: int
-    column: Column
-    kind: str
-    signed: bool
-
-
-def _bucket(kind: str, original: str) -> Bucket:
-    bits = kind == "decimal(20,0)" and _BIT.match(original) is not None
-    of_bytes = kind == "binary" and mysql_type(original) == "binary"
-    clocks = kind == "timestamp" and _CLOCK.match(original) is not None
-    return Bucket(kind, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, clocks)
-
-
-@lru_cache(maxsize=1 << 13)
-def struct_type(columns: tuple[Column, ...]) -> pa.StructType:
-    """Return the Arrow type of a row image."""
-    return pa.struct([pa.field(column.name, arrow_type(column.type)) for column in columns])
-
-
-_FEW_TABLES = 8
-"""The most tables for which one numpy call per table is quicker than flat arrays.
-
-Flat arrays have a row and a position per value.
+Shorter ones share arrays with a row and a position per value.
 """
 
 
 _MOST_CELLS = 1 << 17
-"""The most values of a type that are gathered and cast together.
+"""The most values of a type that are gathered and cast together, and a column more.
 
 More would leave the processor's cache, and take memory for nothing.
 """
@@ -211,17 +86,19 @@ More would leave the processor's cache, and take memory for nothing.
 
 @dataclass(slots=True)
 class _Table:
-    """A table at work; ``children`` are the columns of its before and after images, filled bucket by bucket.
+    """A table at work.
 
-    ``pieces`` has the values of joined columns instead, an array for each of their own types.
+    ``pieces`` has the values of joined columns, an array for each of their own types.
     """
 
     rows: TableRows
     layout: Layout
     notes: ValueNotes
-    count: int
-    children: tuple[list[pa.Array | None], list[pa.Array | None]]
-    pieces: tuple[dict[int, list[pa.Array]], dict[int, list[pa.Array]]] = field(default_factory=lambda: ({}, {}))
+    pieces: tuple[dict[int, list[pa.Array]], dict[int, list[pa.Array]]]
+
+    @property
+    def count(self) -> int:
+        return self.rows.end - self.rows.start
 
     def own(self) -> dict[str, tuple[pa.Array, ...]]:
         """Return the values of joined columns by image and name: ``{"after.n": ...}``."""
@@ -233,68 +110,114 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Segment:
-    """The values of a table in a bucket: column after column, from ``start`` on."""
+class _Shares:
+    """Columns of tables, in the order of their buckets.
 
-    table: _Table
-    share: Share
-    start: int
+    ``tables`` are the numbers of their tables, ``columns`` theirs in the table, ``numbers`` theirs among its layout's buckets.
+    ``rows`` are the first rows of their tables, ``lengths`` how many rows these have. ``positions`` are those of the first list.
+    """
 
-    @property
-    def end(self) -> int:
-        return self.start + len(self.share.columns) * self.table.count
+    tables: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    numbers: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int32]
+    signed: Bools
+    joined: Bools
+    rows: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+    def of(self, some: slice | npt.NDArray[np.int64]) -> _Shares:
+        """Return some of the columns."""
+        return _Shares(*(getattr(self, one.name)[some] for one in fields(self)))
 
 
 @dataclass(slots=True)
 class _Work:
-    """The values of a bucket: the places of every table's columns.
+    """The values of a bucket: those of one column after the other, from ``starts`` on.
 
-    For many tables, ``flat`` has the row and the position of every value.
+    ``several`` are the columns of tables with several column lists, by their places among the shares, with the position that
+    each row's event has for them.
     """
 
     bucket: Bucket
-    segments: list[_Segment] = field(default_factory=list)
+    shares: _Shares
+    starts: npt.NDArray[np.int64]
+    several: list[tuple[int, npt.NDArray[np.int32]]]
     flat: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
 
-    def add(self, table: _Table, share: Share) -> None:
-        self.segments.append(_Segment(table, share, self.segments[-1].end if self.segments else 0))
+    @property
+    def size(self) -> int:
+        return int(self.starts[-1] + self.shares.lengths[-1])
 
     def cells(self, image: Image) -> npt.NDArray[np.int32]:
         """Return the number of every value in the image, column after column, table after table."""
-        if len(self.segments) > _FEW_TABLES:
+        if self.size < _LONG * len(self.starts):
             if self.flat is None:
                 self.flat = self._flat()
             rows, positions = self.flat
             cells = image.starts[rows]
             cells += positions
         else:
-            parts = [_table_cells(image, segment).ravel() for segment in self.segments]
-            cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            cells = self._long(image)
         # Rows without this image start at the value that stands for nothing; what lies beyond it is nothing too.
         np.minimum(cells, np.int32(image.nothing), out=cells)
         return cells
 
-    def of_pairs(self, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return a number of each segment for every pair of its table and a column."""
-        return np.repeat(np.asarray(numbers, np.int64), [len(segment.share.columns) for segment in self.segments])
-
-    def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return where the values of each pair of table and column begin, and how many they are."""
-        lengths = self.of_pairs([segment.table.count for segment in self.segments])
-        return np.cumsum(lengths) - lengths, lengths
+    def _long(self, image: Image) -> npt.NDArray[np.int32]:
+        cells, several = np.empty(self.size, np.int32), dict(self.several)
+        shares, starts = self.shares, self.starts.tolist()
+        places = zip(starts, shares.rows.tolist(), shares.lengths.tolist(), shares.positions, strict=True)
+        for number, (start, row, length, position) in enumerate(places):
+            of_rows = image.starts[row : row + length]
+            np.add(of_rows, several.get(number, position), out=cells[start : start + length])
+        return cells
 
     def _flat(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        starts, lengths = self.pairs()
-        firsts = self.of_pairs([segment.table.rows.start for segment in self.segments])
-        shift = (firsts - starts).astype(np.int32)
-        rows = np.arange(self.segments[-1].end, dtype=np.int32)
-        rows += np.repeat(shift, lengths)
-        positions = np.repeat(np.concatenate([segment.share.positions[0] for segment in self.segments]), lengths)
-        for segment in self.segments:
-            numbers = segment.table.rows.list_numbers
-            if numbers is not None:
-                positions[segment.start : segment.end] = segment.share.positions[numbers].T.ravel()
+        shares = self.shares
+        rows = np.arange(self.size, dtype=np.int32)
+        rows += np.repeat((shares.rows - self.starts).astype(np.int32), shares.lengths)
+        positions = np.repeat(shares.positions, shares.lengths)
+        for number, of_rows in self.several:
+            start = self.starts[number]
+            positions[start : start + len(of_rows)] = of_rows
         return rows, positions
+
+
+def _works(tables: Sequence[_Table]) -> Iterator[_Work]:
+    """Yield the values of all tables by bucket, as many at a time as are gathered together."""
+    layouts = [table.layout for table in tables]
+    numbers: dict[Bucket, int] = {}
+    bucket_numbers = [numbers.setdefault(bucket, len(numbers)) for layout in layouts for bucket in layout.buckets]
+    widths = [len(layout.buckets) for layout in layouts]
+    of_table = np.repeat(np.arange(len(tables)), widths)
+    order = np.argsort(bucket_numbers, kind="stable")
+    shares = _Shares(
+        of_table,
+        np.concatenate([layout.columns for layout in layouts]),
+        np.arange(len(of_table)) - np.repeat(np.cumsum(widths) - widths, widths),
+        np.concatenate([layout.positions[0] for layout in layouts]),
+        np.concatenate([layout.signed for layout in layouts]),
+        np.concatenate([layout.joined for layout in layouts]),
+        np.asarray([table.rows.start for table in tables])[of_table],
+        np.asarray([table.count for table in tables])[of_table],
+    ).of(order)
+    of_bucket = np.asarray(bucket_numbers, np.int64)[order]
+    starts = np.cumsum(shares.lengths) - shares.lengths
+    first = np.searchsorted(of_bucket, of_bucket)  # the first share of the same bucket
+    part = (starts - starts[first]) // _MOST_CELLS
+    cuts = np.flatnonzero((np.diff(of_bucket, prepend=-1) != 0) | (np.diff(part, prepend=0) != 0))
+    buckets, several = list(numbers), np.asarray([table.rows.list_numbers is not None for table in tables])
+    for begin, end in pairwise([*cuts.tolist(), len(order)]):
+        mine = shares.of(slice(begin, end))
+        yield _Work(buckets[of_bucket[begin]], mine, starts[begin:end] - starts[begin], _several(tables, several, mine))
+
+
+def _several(tables: Sequence[_Table], are_several: Bools, shares: _Shares) -> list[tuple[int, npt.NDArray[np.int32]]]:
+    found = []
+    for place in np.flatnonzero(are_several[shares.tables]).tolist():
+        table = tables[shares.tables[place]]
+        found.append((place, table.layout.positions[table.rows.list_numbers, shares.numbers[place]]))
+    return found
 
 
 def typed_values(
@@ -312,6 +235,9 @@ def typed_values(
     return parse(two_complement(values) if bucket.bits else values, bucket.lake_type, zone=zone)
 
 
+Children: TypeAlias = list[list[pa.Array | None]]
+"""The columns of an image of every table, filled bucket by bucket."""
+
 Reading: TypeAlias = Callable[[pa.Array, Bucket, Image, npt.NDArray[np.int32]], tuple[pa.Array, Bools | None]]
 """The way in which a format's values become typed.
 
@@ -327,39 +253,38 @@ def pivot(
     Those are columns whose type does not say that it is unsigned. ``tables`` have at least one row each and follow one another in
     the rows of the images.
     """
-    made: list[_Table] = []
-    buckets: dict[Bucket, list[_Work]] = {}
-    for rows in tables:
-        width, layout = len(rows.columns), layout_of(rows.lists, rows.columns)
-        table = _Table(rows, layout, ValueNotes(rows.columns), rows.end - rows.start, ([None] * width, [None] * width))
-        made.append(table)
-        for bucket, share in layout.shares.items():
-            works = buckets.setdefault(bucket, [])
-            for part in share.parts(max(1, _MOST_CELLS // table.count)):
-                if not works or works[-1].segments[-1].end >= _MOST_CELLS:
-                    works.append(_Work(bucket))
-                works[-1].add(table, part)
+    made = [_Table(rows, layout_of(rows.lists, rows.columns), ValueNotes(rows.columns), ({}, {})) for rows in tables]
+    images = (before, after)
+    children: list[Children] = [[[None] * len(rows.columns) for rows in tables] for _ in images]
     unsigned: set[tuple[TableId, str]] = set()
-    for work in (work for works in buckets.values() for work in works):
-        for side, image in enumerate((before, after)):
-            _fill(work, image, side, unsigned, reading)
-        work.flat = None
+    for work in _works(made) if made else ():
+        for side, image in enumerate(images):
+            _fill(work, image, side, made, children[side], unsigned, reading)
+    structs = [_structs(made, side, image, children[side]) if made else () for side, image in enumerate(images)]
     changes = tuple(
         table_changes(
             one.rows.table,
-            (_struct(one, 0, before), _struct(one, 1, after)),
+            both,
             one.notes,
             beside.slice(one.rows.start, one.count),
             one.rows.told(one.layout.keys),
             one.rows.told(one.layout.carried),
             one.own(),
         )
-        for one in made
+        for one, both in zip(made, zip(*structs, strict=True), strict=True)
     )
     return changes, frozenset(unsigned)
 
 
-def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str]], reading: Reading) -> None:
+def _fill(
+    work: _Work,
+    image: Image,
+    side: int,
+    tables: Sequence[_Table],
+    children: Children,
+    unsigned: set[tuple[TableId, str]],
+    reading: Reading,
+) -> None:
     """Gather and parse the values of a bucket, and give every table its columns."""
     cells = work.cells(image)
     kinds = image.kinds[cells]
@@ -367,30 +292,22 @@ def _fill(work: _Work, image: Image, side: int, unsigned: set[tuple[TableId, str
     valid = (kinds & FIELD) != 0
     values = masked(values, pa.binary(), None if valid.all() else valid)
     typed, bad = reading(values, work.bucket, image, cells)
-    for segment in work.segments:
-        count, position = segment.table.count, segment.start
-        children, joined = segment.table.children[side], segment.table.layout.joined
-        for column in segment.share.columns.tolist():
-            mine = typed.slice(position, count)
-            if column in joined:
-                segment.table.pieces[side].setdefault(column, []).append(mine)
-            else:
-                children[column] = mine
-            position += count
+    shares = work.shares
+    of_shares = zip(
+        shares.tables.tolist(), shares.columns.tolist(), work.starts.tolist(), shares.lengths.tolist(), strict=True
+    )
+    for table, column, start, length in of_shares:
+        children[table][column] = typed.slice(start, length)
+    for place in np.flatnonzero(shares.joined).tolist():
+        table, column = int(shares.tables[place]), int(shares.columns[place])
+        mine = typed.slice(int(work.starts[place]), int(shares.lengths[place]))
+        tables[table].pieces[side].setdefault(column, []).append(mine)
     if bad is not None:
-        _note(np.flatnonzero(bad), work.segments, side, values)
+        _note(np.flatnonzero(bad), work, side, tables, values)
     if image.has_absent:
-        _note(np.flatnonzero(kinds == ABSENT), work.segments, side, None)
+        _note(np.flatnonzero(kinds == ABSENT), work, side, tables, None)
     if image.has_unsigned:
-        _note_unsigned(work, kinds, unsigned)
-
-
-def _table_cells(image: Image, segment: _Segment) -> npt.NDArray[np.int32]:
-    rows, positions = segment.table.rows, segment.share.positions
-    starts = image.starts[rows.start : rows.end]
-    places = positions[0][:, None] if rows.list_numbers is None else positions[rows.list_numbers].T
-    cells: npt.NDArray[np.int32] = starts[None, :] + places
-    return cells
+        _note_unsigned(work, kinds, tables, unsigned)
 
 
 def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int) -> pa.Array:
@@ -401,44 +318,57 @@ def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.ui
     return pc.if_else(pa.array(other), image.take(cells, FIELD - usual), image.take(cells, usual))
 
 
-def _note(places: npt.NDArray[np.int64], segments: Sequence[_Segment], side: int, values: pa.Array | None) -> None:
+def _note(
+    places: npt.NDArray[np.int64], work: _Work, side: int, tables: Sequence[_Table], values: pa.Array | None
+) -> None:
     """Note values that did not fit or were not sent, in the tables they belong to.
 
     Values that did not fit are noted with their bytes.
     """
-    bounds = np.searchsorted(places, [segment.start for segment in segments] + [segments[-1].end])
-    for segment, first, last in zip(segments, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        if first == last:
-            continue
-        mine = places[first:last]
-        column, row = np.divmod(mine - segment.start, segment.table.count)
-        columns = segment.share.columns[column]
+    bounds = np.append(np.searchsorted(places, work.starts), len(places))
+    for share in np.flatnonzero(np.diff(bounds)).tolist():
+        mine = places[bounds[share] : bounds[share + 1]]
+        notes, rows = tables[work.shares.tables[share]].notes, mine - work.starts[share]
+        columns = np.repeat(work.shares.columns[share], len(mine))
         if values is None:
-            segment.table.notes.absent(side, row, columns)
+            notes.absent(side, rows, columns)
         else:
-            segment.table.notes.invalid(side, row, columns, values.take(pa.array(mine)))
+            notes.invalid(side, rows, columns, values.take(pa.array(mine)))
 
 
-def _note_unsigned(work: _Work, kinds: npt.NDArray[np.uint8], unsigned: set[tuple[TableId, str]]) -> None:
-    signed = np.concatenate([segment.share.signed for segment in work.segments])
-    if not signed.any():
+def _note_unsigned(
+    work: _Work, kinds: npt.NDArray[np.uint8], tables: Sequence[_Table], unsigned: set[tuple[TableId, str]]
+) -> None:
+    shares = work.shares
+    if not shares.signed.any():
         return
-    found = signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.pairs()[0])
-    if not found.any():
-        return
-    tables = [segment.table.rows for segment in work.segments for _ in segment.share.columns]
-    columns = np.concatenate([segment.share.columns for segment in work.segments])
-    for pair in np.flatnonzero(found).tolist():
-        unsigned.add((tables[pair].table, tables[pair].columns[columns[pair]].name))
+    found = shares.signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.starts)
+    for share in np.flatnonzero(found).tolist():
+        rows = tables[shares.tables[share]].rows
+        unsigned.add((rows.table, rows.columns[shares.columns[share]].name))
 
 
-def _struct(table: _Table, side: int, image: Image) -> pa.StructArray:
-    """Return the image of a table as one array; a row without it is null."""
-    kind, children = table.layout.struct, table.children[side]
-    for number in table.layout.uncarried:
-        children[number] = pa.nulls(table.count, kind.field(number).type)
-    for number, pieces in table.pieces[side].items():
-        children[number] = pc.coalesce(*(held_as(piece, kind.field(number).type) for piece in pieces))
-    present = image.present[table.rows.start : table.rows.end]
-    validity = None if present.all() else bitmap(present)
-    return pa.Array.from_buffers(kind, table.count, [validity], children=children)
+def _structs(tables: Sequence[_Table], side: int, image: Image, children: Children) -> Iterator[pa.StructArray]:
+    """Yield the image of every table as one array; a row without it is null."""
+    for table, mine, validity in zip(tables, children, _validity(tables, image.present), strict=True):
+        kind = table.layout.struct
+        for number in table.layout.uncarried:
+            mine[number] = pa.nulls(table.count, kind.field(number).type)
+        for number, pieces in table.pieces[side].items():
+            mine[number] = pc.coalesce(*(held_as(piece, kind.field(number).type) for piece in pieces))
+        yield pa.Array.from_buffers(kind, table.count, [validity], children=mine)
+
+
+def _validity(tables: Sequence[_Table], present: Bools) -> list[pa.Buffer | None]:
+    """Return the validity bits of every table's rows, None where all are there.
+
+    All are packed at once; those of a table begin at a word of their own.
+    """
+    starts, counts = np.asarray([table.rows.start for table in tables]), np.asarray([table.count for table in tables])
+    sizes = (counts + 63) // 64 * 8
+    ends = np.cumsum(sizes)
+    bits = np.zeros(8 * int(ends[-1]), np.bool_)
+    bits[np.arange(len(present)) + np.repeat(8 * (ends - sizes) - starts, counts)] = present
+    packed, whole = bitmap(bits), np.logical_and.reduceat(present, starts)
+    places = zip((ends - sizes).tolist(), sizes.tolist(), whole.tolist(), strict=True)
+    return [None if all_there else packed.slice(begin, size) for begin, size, all_there in places]

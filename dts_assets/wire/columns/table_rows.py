@@ -54,8 +54,10 @@ class TableRows:
 
     def told(self, keys: Sequence[tuple[str, ...]]) -> ToldKeys:
         """Return the primary keys of the rows, or their columns; ``keys`` has those of each column list."""
+        if self.list_numbers is None:
+            return ToldKeys(tuple(keys))
         distinct = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        if len(distinct) == 1 or self.list_numbers is None:
+        if len(distinct) == 1:
             return ToldKeys(tuple(distinct))
         return ToldKeys(tuple(distinct), np.asarray([distinct[key] for key in keys])[self.list_numbers])
 

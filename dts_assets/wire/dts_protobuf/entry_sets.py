@@ -23,7 +23,7 @@ from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.described_columns import column_lists, lists_of_bytes
 from dts_assets.wire.dts_protobuf.protobuf_parser import BARE_HEADS, ENTRY_SET, HEADS, Decoded, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
-from dts_assets.wire.dts_protobuf.walk import described_columns
+from dts_assets.wire.dts_protobuf.walk import PER_STEP, described_columns
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape, TooLargeError
 
 _MESSAGE_TYPES, _SOURCE_TYPES = pb.MessageType.keys(), pb.SourceType.keys()  # numbered from 0, without gaps
@@ -48,13 +48,14 @@ _NO_MESSAGE = "its bytes are no protobuf message"
 class _Heads:
     """Entries of a call, row for row.
 
-    Each has the set and number it came from, its own bytes, its header and event, and its column list by number.
+    Each has the set and number it came from, its own bytes, its header and event, and its table and column list by number.
     """
 
     sets: npt.NDArray[np.int64]
     numbers: npt.NDArray[np.int64]
     payloads: pa.Array
     decoded: pa.RecordBatch
+    tables: npt.NDArray[np.int64]
     lists: npt.NDArray[np.int64]
     groups: list[ColumnList | None]
 
@@ -73,7 +74,8 @@ class _Heads:
     def take(self, rows: npt.NDArray[np.int64]) -> _Heads:
         mine = pa.array(rows)
         payloads, decoded = self.payloads.take(mine), self.decoded.take(mine)
-        return _Heads(self.sets[rows], self.numbers[rows], payloads, decoded, self.lists[rows], self.groups)
+        numbers = self.sets[rows], self.numbers[rows]
+        return _Heads(*numbers, payloads, decoded, self.tables[rows], self.lists[rows], self.groups)
 
 
 def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
@@ -107,30 +109,37 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     _refuse_amplified(len(items.values), items.values, len(sets))
     owners = np.repeat(cut.kept, counts)
     numbers = np.arange(len(owners)) - np.repeat(offsets[:-1].astype(np.int64), counts)
-    decoded, lists, groups = _described(items.values, engine)
+    decoded, tables, lists, groups = _described(items.values, engine)
     for entry in decoded.poison:
         place, payload = (int(owners[entry]), int(numbers[entry])), items.values[entry].as_py()
         rejected.append(Rejected(*place, Reason.UNDECODABLE_ENTRY, _NO_MESSAGE, payload))
     if decoded.poison:
         owners, numbers = owners[decoded.kept], numbers[decoded.kept]
-    heads = _Heads(owners, numbers, decoded.payloads, decoded.batch, lists, groups)
+    heads = _Heads(owners, numbers, decoded.payloads, decoded.batch, tables, lists, groups)
     return heads, of_sets(cut)
 
 
 def _described(
     payloads: pa.Array, engine: Engine | None
-) -> tuple[Decoded, npt.NDArray[np.int64], list[ColumnList | None]]:
-    """Return the heads of entries, the number of each entry's column list, and the distinct lists.
+) -> tuple[Decoded, npt.NDArray[np.int64], npt.NDArray[np.int64], list[ColumnList | None]]:
+    """Return the heads of entries, and the number of each entry's table.
 
-    Where all entries are of the usual layout the parser passes over columns, which are compared as bytes.
+    Then the number of its column list, and the distinct lists. Where all entries are of the usual layout the parser passes over
+    columns, which are compared as bytes.
     """
-    described = None if engine == "protobuf" else described_columns(payloads)
-    if described is not None:
+    if engine != "protobuf" and len(payloads) >= PER_STEP:
         decoded = decode(payloads, BARE_HEADS, engine=engine)
-        if not decoded.poison:
-            return decoded, *lists_of_bytes(described)
+        tables = _tables(decoded)
+        described = None if decoded.poison else described_columns(payloads, tables)
+        if described is not None:
+            return decoded, tables, *lists_of_bytes(described)
     decoded = decode(payloads, HEADS, engine=engine)
-    return decoded, *column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
+    return decoded, _tables(decoded), *column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
+
+
+def _tables(decoded: Decoded) -> npt.NDArray[np.int64]:
+    header = decoded.batch["header"]
+    return joint_codes(header.field("schemaName"), header.field("tableName"))[0]
 
 
 def _refuse_amplified(count: int, payloads: pa.Array, sets: int) -> None:
@@ -311,12 +320,12 @@ def _properties(heads: _Heads) -> pa.MapArray:
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     """Return the distinct shapes of the tables of DML entries, in the order they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
-    names, lists = [batch[name].take(pa.array(rows)) for name in ("database", "table")], pa.array(heads.lists[rows])
-    _, first = joint_codes(*names, lists)
-    distinct = (column.take(pa.array(first)).to_pylist() for column in (*names, lists))
+    _, first = joint_codes(pa.array(heads.tables[rows]), pa.array(heads.lists[rows]))
+    rows = rows[first]
+    names = (batch[name].take(pa.array(rows)).to_pylist() for name in ("database", "table"))
     shapes = (
         TableShape(TableId(database, "", table), group.columns)
-        for database, table, number in zip(*distinct, strict=True)
+        for database, table, number in zip(*names, heads.lists[rows].tolist(), strict=True)
         if (group := heads.groups[number]) is not None
     )
     return tuple(dict.fromkeys(shapes))

@@ -260,10 +260,10 @@ def _field_array(messages: Sequence[Message], field: FieldDescriptor) -> pa.Arra
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
 _KEPT = 256 << 20
 """Bytes at the end of the heap that are kept."""
-_FROM_HEAP = 64 << 20
+_FROM_HEAP = 96 << 20
 """The size up to which buffers come from the heap.
 
-Larger ones belong to an unusual event and go back to the kernel.
+A buffer grows by doubling, so that one for 33 MB takes 64. Larger ones belong to an unusual event and go back to the kernel.
 """
 
 

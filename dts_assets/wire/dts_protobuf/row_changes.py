@@ -66,17 +66,18 @@ def changes_of(
     ``zone`` (``+08:00``) is that of wall clocks that are declared to be instants.
     """
     wanted, codes = table_codes(entries, tables)
-    found = _entries(entries["payload"], wanted, engine)
+    if np.any(codes[1:] < codes[:-1]):
+        # Rows of one table lie side by side then, and their values are found near each other.
+        order = np.argsort(codes, kind="stable")
+        wanted, codes = wanted[order], codes[order]
+    found = _entries(entries["payload"], wanted, codes, engine)
     reject = Rejections(entries, wanted)
     for number in found.poison:
         reject.add(number, Reason.UNDECODABLE_ENTRY, "its bytes are no protobuf message")
     of_table = codes[found.numbers]
     rows, owners = _usable_rows(found, reject)
     chunks = table_rows(tables, of_table, found.lists, found.groups, owners)
-    order = np.argsort(of_table[owners], kind="stable") if len(chunks) > 1 else None
-    if order is not None:
-        rows, owners = rows[order], owners[order]
-    if order is not None or len(rows) < len(found.before.starts):
+    if len(rows) < len(found.before.starts):
         found.before.take_rows(rows)
         found.after.take_rows(rows)
     operations = _OPERATIONS.take(pa.array(found.operations[owners]))
@@ -86,17 +87,21 @@ def changes_of(
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 
 
-def _entries(payloads: pa.Array, wanted: npt.NDArray[np.int64], engine: Engine | None) -> _Entries:
-    """Return the wanted entries among payloads.
+def _entries(
+    payloads: pa.Array, wanted: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], engine: Engine | None
+) -> _Entries:
+    """Return the wanted entries among payloads; ``codes`` has the number of each one's table.
 
     Where all of them are of the usual layout their columns need no parser, and where all values are these need none.
     """
-    described = None if engine == "protobuf" else described_columns(payloads)
+    tables = np.zeros(len(payloads), np.int64)
+    tables[wanted] = codes
+    described = None if engine == "protobuf" else described_columns(payloads, tables)
     if described is not None:
         found = _without_columns(payloads, wanted, described, engine)
         if found is not None:
             return found
-    if len(wanted) < len(payloads):
+    if len(wanted) < len(payloads) or np.any(wanted[1:] < wanted[:-1]):
         payloads = payloads.take(pa.array(wanted))
     decoded = decode(payloads, PLAIN_ROWS, engine=engine)
     before, after = (plain_image(lists) for lists in _lists(decoded.batch))
@@ -114,7 +119,7 @@ def _without_columns(
     """Return the wanted entries, whose columns are described; None where some cannot be read or values are unusual."""
     if not described.are_dml[wanted].all():
         return None
-    if np.count_nonzero(described.are_dml) == len(wanted):
+    if np.count_nonzero(described.are_dml) == len(wanted) and np.all(wanted[1:] > wanted[:-1]):
         of_wanted = wanted  # what else there is has no rows, and needs no copy of those that have
     else:
         payloads, described, of_wanted = payloads.take(pa.array(wanted)), described.take(wanted), np.arange(len(wanted))

@@ -2,10 +2,10 @@
 
 A row that is sent alone comes with the description of all columns of its table, and a parser copies every one of them. Nearly all
 entries are written in one layout: header and event, operation, columns, rows, each in the order of its number and nothing beside
-it. Where all entries of a call are, their columns are compared with those of the first entry, then the rest with those of the
-first that is left. Where a call has many tables, tag and length of the first column of every entry are read at once, then those
-of the second, and so on. The parser passes over columns then. Other entries are left to it whole, and both ways give the same
-(document 571/55396, Entry, Event, DMLEvent).
+it. Where all entries of a call are, their columns are compared with those of the first entry of their table, then the rest with
+those of the first that is left. Where few have equal columns, tag and length of the first column of every entry are read at once,
+then those of the second, and so on. The parser passes over columns then. Other entries are left to it whole, and both ways give
+the same (document 571/55396, Entry, Event, DMLEvent).
 
 A step costs the same however few entries take part, so a call of few entries, or of one with very many rows, is left to the
 parser, too.
@@ -50,7 +50,10 @@ _FIRST_STEPS = 16
 """The steps that are made before the average counts."""
 
 _COMMON = 4
-"""Entries are compared with a list of columns if one in so many of them has it."""
+"""Entries are compared with others of their tables if one in so many has the same columns."""
+
+_LEAST_IN_STEP = 32
+"""The first events of so many tables are walked in step, and fewer one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,15 @@ class Described:
         return Described(self.are_dml[rows], self.codes[rows], self.columns, self.sizes[rows])
 
 
-def described_columns(payloads: pa.BinaryArray) -> Described | None:
+def described_columns(payloads: pa.BinaryArray, tables: _Places | None = None) -> Described | None:
     """Return the columns that entries describe, None where an entry is of another layout.
 
-    None also says that there are too few entries for a walk.
+    ``tables`` has the number of each entry's table, where it is known: entries of a table nearly always describe the same
+    columns. None also says that there are too few entries for a walk.
     """
     events = _events(payloads)
-    found = None if events is None else _described(events)
+    tables = np.zeros(len(payloads), np.int64) if tables is None else tables
+    found = None if events is None else _described(events, tables)
     if events is None or found is None:
         return None
     described, behind = found
@@ -119,33 +124,74 @@ def _events(payloads: pa.BinaryArray) -> _Events | None:
     return _Events(payloads, data, are_dml, np.where(are_dml, begins, ends), ends)
 
 
-def _described(events: _Events) -> tuple[Described, _Places] | None:
+def _described(events: _Events, tables: _Places) -> tuple[Described, _Places] | None:
     """Return the columns of events and the places behind them.
 
     None where the layout is another, or where a walk is not worth it.
     """
     codes, behind = np.where(events.are_dml, -1, 0), events.begins.copy()
-    columns: list[bytes] = [b""]  # of all other events
+    known = {b"": 0}  # what all other events have
     left = np.flatnonzero(events.are_dml)
     while len(left):
-        begin = int(events.begins[left[0]])
-        length = _length_of_columns(events.data[begin : int(events.ends[left[0]])].tobytes())
-        same = _same_columns(events, left, length)
+        expected = _expected(events, left, tables[left])
+        if expected is None:
+            return None
+        same, ends, columns = expected
         if len(same) * _COMMON < len(left):
             break
-        codes[same], behind[same] = len(columns), events.begins[same] + length
-        columns.append(events.data[begin : begin + length].tobytes())
+        numbers = {table: known.setdefault(data, len(known)) for table, data in columns.items()}
+        of_table = np.zeros(max(numbers) + 1, np.int64)
+        of_table[list(numbers)] = list(numbers.values())
+        codes[same], behind[same] = of_table[tables[same]], ends
         left = left[codes[left] < 0]
     if len(left):
-        walked = _behind_columns(events.data, events.begins[left], events.ends[left])
+        walked = _behind_columns(events.data, events.begins[left], events.ends[left], least=PER_STEP)
         if walked is None:
             return None
         behind[left] = walked
         pieces = _between(events.payloads, events.begins[left], walked)
         of_left, first = joint_codes(pieces)
-        codes[left] = len(columns) + of_left
-        columns += pieces.take(pa.array(first)).to_pylist()
-    return Described(events.are_dml, codes, columns, (behind - events.begins).astype(np.int32)), behind
+        distinct = [known.setdefault(data, len(known)) for data in pieces.take(pa.array(first)).to_pylist()]
+        codes[left] = np.asarray(distinct)[of_left]
+    return Described(events.are_dml, codes, list(known), (behind - events.begins).astype(np.int32)), behind
+
+
+def _expected(events: _Events, left: _Places, tables: _Places) -> tuple[_Places, _Places, dict[int, bytes]] | None:
+    """Return the entries that have the columns of the first entry of their table.
+
+    Then the places behind these columns, and the bytes of each table's. ``left`` are the entries that are looked at, ``tables``
+    their tables. None where the layout is another.
+    """
+    first = np.full(int(tables.max()) + 1, -1)
+    first[tables[::-1]] = left[::-1]  # the last that is written stays
+    found = np.flatnonzero(first >= 0)
+    found = found[np.argsort(first[found])]  # in the order of their bytes
+    begins, ends = events.begins[first[found]], events.ends[first[found]]
+    walked = _behind_columns_of_few(events.data, begins, ends)
+    if walked is None:
+        return None
+    numbers, columns = np.zeros(len(first), np.int64), _between(events.payloads, begins, walked)
+    numbers[found] = np.arange(len(found))
+    lengths, begins, ends = walked - begins, events.begins[left], events.ends[left]
+    behind = begins + lengths[numbers[tables]]
+    fits = (behind == ends) | ((behind < ends) & (events.data.take(behind, mode="clip") == _ROW))
+    if not fits.any():
+        return None
+    if not fits.all():
+        left, tables, begins, behind = left[fits], tables[fits], begins[fits], behind[fits]
+    wanted = columns[0] if len(columns) == 1 else columns.take(pa.array(numbers[tables]))
+    same = pc.equal(_between(events.payloads, begins, behind), wanted).to_numpy(zero_copy_only=False)
+    if not same.all():
+        left, behind = left[same], behind[same]
+    return left, behind, dict(zip(found.tolist(), columns.to_pylist(), strict=True))
+
+
+def _behind_columns_of_few(data: _Bytes, begins: _Places, ends: _Places) -> _Places | None:
+    """Return what :func:`_behind_columns` returns, for events of which each stands for many."""
+    if len(begins) >= _LEAST_IN_STEP:
+        return _behind_columns(data, begins, ends, least=_LEAST_IN_STEP // 2)
+    events = (data[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+    return begins + np.fromiter(map(_length_of_columns, events), np.int64, len(begins))
 
 
 def _length_of_columns(event: bytes) -> int:
@@ -161,26 +207,10 @@ def _length_of_columns(event: bytes) -> int:
     return at
 
 
-def _same_columns(events: _Events, left: _Places, length: int) -> _Places:
-    """Return the entries among ``left`` whose columns have the bytes of the first entry's columns.
-
-    The columns have ``length`` bytes; behind them stands no further one.
-    """
-    begins, ends = events.begins[left], events.ends[left]
-    behind = begins + length
-    fits = (behind == ends) | ((behind < ends) & (events.data.take(behind, mode="clip") == _ROW))
-    fits[0] = True
-    some = left if fits.all() else left[fits]
-    pieces = _between(events.payloads, events.begins[some], events.begins[some] + length)
-    same = pc.equal(pieces, pieces[0]).to_numpy(zero_copy_only=False)
-    found: _Places = some if same.all() else some[same]
-    return found
-
-
-def _behind_columns(data: _Bytes, begins: _Places, ends: _Places) -> _Places | None:
+def _behind_columns(data: _Bytes, begins: _Places, ends: _Places, *, least: int) -> _Places | None:
     """Return the places behind the columns of events.
 
-    None where the layout is another, or where a walk is not worth it.
+    None where the layout is another, or where fewer than ``least`` events take part in a step on the average.
     """
     found, left, at, stop = begins.copy(), np.arange(len(begins)), begins, ends
     steps = taken = 0
@@ -195,7 +225,7 @@ def _behind_columns(data: _Bytes, begins: _Places, ends: _Places) -> _Places | N
         if (behind > stop).any():
             return None
         at, steps, taken = behind, steps + 1, taken + len(left)
-        if _too_few(taken, steps):
+        if _too_few(taken, steps, least):
             return None
 
 
@@ -214,12 +244,12 @@ def _are_rows(data: _Bytes, begins: _Places, ends: _Places) -> bool:
             return True
         steps, taken = steps + 1, taken + len(at)
         tags, _, at = _field(data, at)
-        if not ((tags == _ROW) & (at <= stop)).all() or _too_few(taken, steps):
+        if not ((tags == _ROW) & (at <= stop)).all() or _too_few(taken, steps, PER_STEP):
             return False
 
 
-def _too_few(taken: int, steps: int) -> bool:
-    return steps > _FIRST_STEPS and taken < steps * PER_STEP
+def _too_few(taken: int, steps: int, least: int) -> bool:
+    return steps > _FIRST_STEPS and taken < steps * least
 
 
 def _field(data: _Bytes, at: _Places) -> tuple[_Bytes, _Places, _Places]:

@@ -23,7 +23,8 @@ from msgspec.json import Decoder
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, rows_by_code
 from dts_assets.wire.columns.casts import parse
-from dts_assets.wire.columns.pivot import Bucket, Image, Reading, typed_values
+from dts_assets.wire.columns.layouts import Bucket
+from dts_assets.wire.columns.pivot import Image, Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.dialect import DDL, DML, Images
 from dts_assets.wire.flat_json.messages import MALFORMED, OPERATIONS, Head, HeadForm, Refused, head_of, images_of
