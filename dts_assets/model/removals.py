@@ -1,4 +1,4 @@
-"""Changes that did not find their row, by table: removals, updates of a key, and changes that do not tell a whole key."""
+"""Changes that did not find their row: removals, updates of a key, changes that tell half a key."""
 
 from __future__ import annotations
 

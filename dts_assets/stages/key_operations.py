@@ -365,7 +365,10 @@ def _lacks_values(changes: Changes) -> Mask:
 
 
 def _lacks_old_values(changes: Changes) -> Mask:
-    """Return the changes of a row that do not tell one of the columns that tell it apart, by either image."""
+    """Return the changes of a row of which neither image tells some column of its key.
+
+    In a bag these are all columns.
+    """
     untold = []
     for place in changes.shape.keys:
         before, after = changes.absent("before", place), changes.absent("after", place)

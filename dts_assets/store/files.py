@@ -135,7 +135,7 @@ class TableWriter:
         """
         if batch.num_rows == 0:
             return
-        batch = cast_to_schema(batch, self._schema, self._target.location)
+        batch = cast_to_schema(batch, self._schema, self._target.location, self._target.former_ids)
         for partition, rows in _split(batch, self._target):
             self._add(partition, rows)
 
@@ -146,7 +146,7 @@ class TableWriter:
             LakeTableError: A column is not the table's, or a value does not fit its type.
         """
         if batch.num_rows:
-            self._add(partition, cast_to_schema(batch, self._schema, self._target.location))
+            self._add(partition, cast_to_schema(batch, self._schema, self._target.location, self._target.former_ids))
 
     def close(self) -> tuple[WrittenFile, ...]:
         """Finish all files and return them, in the order in which their partition tuples first came."""

@@ -27,7 +27,7 @@ _INDEXES = {"create": "CINDEX", "drop": "DINDEX"}
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The name of a table, the types and the key of its columns, and the encoding of its values."""
+    """A table's name, the types and the key of its columns, and the encoding of its values."""
 
     name: Fields
     mysql_types: Mapping[str, str]

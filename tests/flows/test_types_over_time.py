@@ -112,6 +112,42 @@ def test_the_types_of_a_column_do_not_depend_on_the_order_of_windows(order: tupl
     assert not other.settle()
 
 
+SPELLED: tuple[tuple[str, Kind, Any], ...] = (
+    ("word", INT, 7), ("Word", INT, 8), ("WORD", TEXT, "nine"), ("word", BLOB, b"\xff"), ("Word", BLOB, b"ten"),
+)  # fmt: skip
+"""A column by windows: its name changes in case only, and behind that its type."""
+
+
+@pytest.mark.parametrize("order", chosen([(0, 1, 2, 3, 4), (1, 0, 3, 2, 4), (4, 3, 2, 1, 0), (0, 2, 1, 4, 3)], 2))
+def test_a_column_is_respelled_and_becomes_another_type_later(order: tuple[int, ...], tmp_path: Path) -> None:
+    table = Table("items", [Field("id", INT, True), Field("word", INT)])
+    source = short_source(table)
+    for window, (name, kind, value) in enumerate(SPELLED):
+        table.columns[1] = Field(name, kind)
+        old, new = ({"id": number, name: value} for number in (window, window + 100))
+        source.transaction(border(window) + SECOND, Dml(table, [(None, old), (old, new)]))
+        source.checkpoint(border(window) + 5 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "spelled"),
+        tmp_path / "capture",
+        source.messages,
+        windows=len(SPELLED),
+        history=["*"],
+    )
+    for window in order:
+        harness.all(window)
+        assert not harness.pipeline.ledger.paused_tables()
+    harness.settle()
+    assert {column.name: column.type for column in known_tables(harness.pipeline)[table_id("items")]} == {
+        "id": "int", "Word": "binary",
+    }  # fmt: skip
+    expected = {100: (b"7",), 101: (b"8",), 102: (b"nine",), 103: (b"\xff",), 104: (b"ten",)}
+    assert {number: values for number, values in changes(harness).items() if number >= 100} == expected
+    for layer in ("snapshot", "history"):
+        shown = {row["id"]: row["Word"] for row in harness.rows(layer, DATABASE, "items")}
+        assert {number: (value,) for number, value in shown.items() if number >= 100} == expected, layer
+
+
 def test_rows_are_found_by_a_key_whose_type_changed(tmp_path: Path) -> None:
     """Keys become texts: rows of the number's time are updated, deleted and found again by windows that are made again."""
     table = Table("items", [Field("id", INT, True), Field("n", INT), Field("note", TEXT)])

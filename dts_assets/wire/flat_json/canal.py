@@ -57,7 +57,7 @@ class CanalHead(Head, kw_only=True, forbid_unknown_fields=True, gc=False):
 
 
 class _Changed(Struct):
-    """What rows of an UPDATE were before."""
+    """The former values of the rows of an UPDATE."""
 
     old: list[dict[str, Raw]]
 
