@@ -45,7 +45,10 @@ The state is the frontier it stands at and the changelog state it was made from.
 
 
 UNKNOWN_PROPERTY = "dts-assets.unknown-values"
-"""The property of a snapshot commit that counts by column the values that it made NULL because nobody knows them."""
+"""The property of a snapshot commit that counts the values which it made NULL, as nobody knows them.
+
+It is a JSON object with the counts by column.
+"""
 
 
 @dataclass(frozen=True, slots=True)
