@@ -309,7 +309,7 @@ def test_a_named_table_without_data_is_materialized_with_no_rows(shop: Project, 
 
 CELL = Cell(0, GRID.at(0))
 LAST = {START: START + timedelta(minutes=50)}
-LAYERS = {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}
+LAYERS = {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700, unknown_values={"n": 2, "note": 1})}
 TABLE = TableReport(ORDERS, COLUMNS, LAYERS, {START: 5}, {START: 100}, {START: 1}, {START: 2}, LAST)
 METADATA = {
     "raw": raw_metadata(RawCellReport(raw_row(CELL, (LOST,)), 1, 900, kept=False, seconds=4.0)),
@@ -331,7 +331,7 @@ PLOTTED = {
                   "event_lag_seconds": 600.0, "seconds": 0.5, "row_changes_per_second": 10.0, "problems": 1,
                   "completeness_level": 0},
     "snapshot": {"dagster/row_count": 7, "row_changes": 5, "stored_bytes": 700, "event_lag_seconds": 600.0, "problems": 0,
-                 "converted_columns": 0},
+                 "converted_columns": 0, "unknown_values": 3},
 }  # fmt: skip
 
 
