@@ -281,7 +281,10 @@ def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]
 
 
 def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table: TableId) -> tuple[ChangesSource, ...]:
-    """Return the changelogs of a table's rows under any names, which say by what row filter they were judged."""
+    """Return the changelogs of a table's rows, which have had several names.
+
+    Each of them says whether the row filter of the table has judged its changes.
+    """
     by_name, ours = pipeline.settings.row_filter, pipeline.settings.row_filter(table)
     return tuple(
         replace(one.source, filtered=True if theirs == ours else False if theirs is None else None)

@@ -191,7 +191,7 @@ class MergedTable:
         return living_rows(whole, self.shape, fold_absent=self.fold_absent)
 
     def _refuse_unjudged(self, operations: Operations) -> None:
-        """Refuse changes that the row filter has left to the merge, where rows of the merge cannot be judged by it.
+        """Refuse changes that are left to the merge, if their rows cannot be judged there.
 
         Raises:
             LakeTableError: The table has such changes.

@@ -53,7 +53,7 @@ def _begins(changes: list[Change], at: int) -> bool:
 @SHARES
 def test_rows_are_judged_by_the_stored_row_whatever_a_merge_sees_together(chosen: Filter, shares: int) -> None:
     shape, open_changes = shape_of(chosen), 0
-    for seed in range(times(3, 30)):
+    for seed in range(times(1, 30)):
         changes = lives(9000 * seed)
         windows = changelogs(changes, chosen.rules)
         known, rows = as_known(changes, chosen)
@@ -72,7 +72,7 @@ def test_rows_are_judged_by_the_stored_row_whatever_a_merge_sees_together(chosen
 @FILTERED
 def test_a_filter_of_one_column_leaves_exactly_the_rows_that_pass(chosen: Filter) -> None:
     """An update that brings a row over the border sends the column: so no row is missing, and none is too many."""
-    for seed in range(times(3, 30)):
+    for seed in range(times(1, 30)):
         worlds = [Minimal(number, random.Random(seed + number)) for number in range(30)]
         for world in worlds:
             world.live(14, MOVES)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def test_a_filter_of_one_column_leaves_exactly_the_rows_that_pass(chosen: Filter
 def test_keys_computed_again_have_the_same_rows(chosen: Filter, shares: int) -> None:
     """Some keys are computed again from all windows, as after a window that was made again; all others go on."""
     shape = shape_of(chosen)
-    for seed in range(times(3, 30)):
+    for seed in range(times(1, 30)):
         changes, chance = lives(7000 * seed), random.Random(seed)
         windows = changelogs(changes, chosen.rules)
         wanted = shown(merged(stored([]), windows, shape=shape, fold_absent=True))
@@ -109,7 +109,7 @@ def test_keys_computed_again_have_the_same_rows(chosen: Filter, shares: int) -> 
 @SHARES
 def test_versions_end_where_rows_leave_the_filter(chosen: Filter, shares: int) -> None:
     shape = shape_of(chosen, versioning.SHAPE)
-    for seed in range(times(3, 30)):
+    for seed in range(times(1, 30)):
         changes = lives(5000 * seed)
         windows = changelogs(changes, chosen.rules)
         known, _ = as_known(changes, chosen)
@@ -131,7 +131,7 @@ def versions(rows: pa.RecordBatch) -> list[str]:
 def test_where_deleted_rows_stay_those_that_passed_do(chosen: Filter, shares: int) -> None:
     """A row that leaves the filter is a deleted one with the values that it had; one that never passed leaves nothing."""
     shape = shape_of(chosen, SOFT)
-    for seed in range(times(3, 30)):
+    for seed in range(times(1, 30)):
         changes = lives(3000 * seed, whole=True)
         windows = changelogs(changes, chosen.rules)
         known, _ = as_known(changes, chosen)
