@@ -21,7 +21,8 @@ from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
-from dts_assets.model.layouts import UNPARTITIONED, Layout, column_name, partition_transform
+from dts_assets.model.layouts import UNPARTITIONED, Layout
+from dts_assets.model.message_retention import MessageAges
 from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.schema_policies import SchemaPolicy
@@ -30,6 +31,8 @@ from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
+from dts_assets.settings.layouts import SnapshotLayout
+from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
     MergeTexts,
@@ -50,9 +53,7 @@ from dts_assets.settings.values import (
     Glob,
     Instant,
     LakeType,
-    PartitionField,
     SchemaChanges,
-    SortColumn,
     TypeMappings,
     divides_a_day,
     instead,
@@ -127,23 +128,6 @@ class Tables(Part):
         return tuple(sorted(table for table in tables if not _any_names(self.exclude, table)))
 
 
-class SnapshotLayout(Part):
-    """The partition fields and the sorting of a snapshot's files."""
-
-    partition: tuple[PartitionField, ...] = Field(
-        (), description="Partition fields: months(created_at), bucket(16, id), truncate(4, name), or a column."
-    )
-    sort: tuple[SortColumn, ...] = Field((), description="Columns that rows are sorted by within files.")
-
-    @property
-    def layout(self) -> Layout:
-        """The layout in words of the model."""
-        return Layout(
-            tuple(filter(None, map(partition_transform, self.partition))),
-            tuple(filter(None, map(column_name, self.sort))),
-        )
-
-
 class Sql(Part):
     """Tables whose changes are also written out as statements."""
 
@@ -187,6 +171,10 @@ class Subscription(Part):
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
     retention: Duration = default_duration("24h", "How long the topic keeps its messages.")
+    message_retention: MessageRetention = Field(
+        default_factory=MessageRetention,
+        description="How long messages and entries stay in the lake; without it all stay.",
+    )
     source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
         "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
     )
@@ -299,6 +287,11 @@ class Subscription(Part):
                     raise mistake("no such role of a field", instead(role, roles), at=(role,))
         return value
 
+    @field_validator("message_retention")
+    @classmethod
+    def _ages_fit(cls, ages: MessageRetention, info: ValidationInfo) -> MessageRetention:
+        return checked_ages(ages, info.data.get("format"))
+
     @field_validator("rename")
     @classmethod
     def _names_apart(cls, rename: dict[str, str]) -> dict[str, str]:
@@ -371,6 +364,11 @@ class Subscription(Part):
     def shipped_registry_path(self) -> Path:
         """The file with the tables that the graph shows while none is known of this lake: ``registry/shop.json``."""
         return self.folder / "registry" / f"{self.name}.json"
+
+    @property
+    def message_ages(self) -> MessageAges:
+        """The ages from which on messages and entries are removed from the lake."""
+        return MessageAges(self.message_retention.raw, self.message_retention.entries)
 
     def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
         """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""

@@ -35,6 +35,7 @@ from dts_assets.model.ledger_rows import (
     WindowTable,
 )
 from dts_assets.model.lineages import Lineage
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.schema_policies import NEW_COLUMNS
@@ -49,7 +50,7 @@ SPREAD: Mapping[Any, str] = MappingProxyType(
 )
 """The types that take several columns, with the names of the columns: a window's are ``window_start`` and ``window_end``."""
 
-_NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
+_NARROW = frozenset({"kafka_partition", "kafka_partitions", "epoch", "lineage", "open_in"})
 """The numbers of 32 bits; all others have 64."""
 
 _SIMPLE = {bool: "boolean", int: "bigint", str: "string", bytes: "binary", datetime: "timestamp"}
@@ -92,6 +93,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "paused_tables": columns_of(PausedTable),
         "settled_days": columns_of(SettledDay),
         "backlog": columns_of(BacklogTable),
+        "removed_rows": columns_of(RemovedRows),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

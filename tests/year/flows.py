@@ -27,6 +27,7 @@ from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.ingest_marks import Copied, CopiedPart
 from dts_assets.planning.mark_changes import contradicts
+from dts_assets.planning.message_retention import ALL_CAN_BE_MADE
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.raw_reads import RawRead, is_gone, plan_read
 from dts_assets.planning.staleness import generation
@@ -83,10 +84,10 @@ def _copied(read: RawRead, source: TopicSource, watermarks: Mapping[int, Any]) -
 def store_entries(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     """The second flow: stored messages of a span, joined and decoded."""
     memory = pipeline.memory
-    plan = entries_flow._plan(pipeline, span, _unheard)
+    plan = entries_flow._plan(pipeline, span, ALL_CAN_BE_MADE, _unheard)
     results = _decoded_cells(pipeline, plan)
     if plan.lacks_heads(results):
-        plan = entries_flow._plan(pipeline, span, _unheard, with_settled=True)
+        plan = entries_flow._plan(pipeline, span, ALL_CAN_BE_MADE, _unheard, with_settled=True)
         results = _decoded_cells(pipeline, plan)
     rows = plan.marks(results, pipeline.new_run())
     memory.replace_entries(

@@ -22,6 +22,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, RawWindow, SettledDay
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of
@@ -129,6 +130,9 @@ class Memory:
 
     def backlog(self) -> list[BacklogTable]:
         return []  # so all tables are looked at
+
+    def removed_rows(self) -> list[RemovedRows]:
+        return []  # the year's lakes are asked to keep everything
 
     def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
         self._ask()
