@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,11 @@ from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
 from dts_assets.flows.redrive import Quarantined, redrive
 from dts_assets.flows.removal import add_tables, remove_tables
+from dts_assets.flows.schema_moments import schema_at
 from dts_assets.model.message_retention import ENTRIES, RAW
+from dts_assets.model.spans import Cell
+from dts_assets.planning.source_moments import AtGtid
+from dts_assets.planning.staleness import input_text, raw_input
 from dts_assets.store import expiry
 from tests.flows.aging import (
     DAYS,
@@ -147,6 +152,32 @@ def test_tables_cannot_be_rebuilt_from_entries_that_are_gone_and_can_from_change
     assert aged.everything() == before
     rebuild_tables(aged.pipeline, tables, RebuildFrom.CHANGELOG, spark=aged._spark, progress=aged.lines.append)
     assert aged.everything() == before
+
+
+def test_a_schema_at_a_transaction_that_may_be_gone_is_refused(aged: Harness) -> None:
+    transactions = aged.rows("changelog", "bank", "items")
+    for is_gone in (True, False):
+        row = next(row for row in transactions if (number_of(row["window_start"]) < 3) is is_gone)
+        moment = AtGtid(row["transaction_id"])
+        if is_gone:
+            with pytest.raises(RowsRemovedError, match="name a position, a time or a window instead"):
+                schema_at(aged.pipeline, table_id("items"), moment)
+        else:
+            assert schema_at(aged.pipeline, table_id("items"), moment).state is not None
+
+
+def test_entries_that_were_made_from_removed_messages_are_not_made_again(aged: Harness) -> None:
+    """So it is with a window that is old itself, and stays because another one needs it."""
+    cell = Cell(0, window(10))
+    (row,) = [row for row in aged.pipeline.ledger.windows([cell.window]) if row.cell == cell]
+    made = next(row for row in aged.pipeline.ledger.raw_windows() if row.cell == Cell(0, window(9)))
+    named = replace(row, inputs=(*row.inputs, input_text(raw_input(made.cell), made.generation)))
+    aged.pipeline.ledger.replace_windows([cell], [named])
+    with pytest.raises(RowsRemovedError, match="entries that were made from them cannot be made again"):
+        aged.entries(10, partitions=[0])
+    aged.entries(10, partitions=[1])
+    aged.pipeline.ledger.replace_windows([cell], [row])
+    aged.entries(10, partitions=[0])
 
 
 def test_stale_windows_without_rows_stay_as_they_are_and_nobody_asks_for_them(aged: Harness, days: Days) -> None:
