@@ -27,7 +27,7 @@ from dts_assets.store.lake import StoredFile
 from dts_assets.store.marks_by_day import MarksByDay
 
 _MOST_ROWS = 100_000
-"""The most marks of entries that are read to tell what may go. To read so many takes 45 s."""
+"""The most marks of entries that are read to tell what may go, where looks cannot begin later. To read so many takes 45 s."""
 
 _DECIDED: dict[str | None, object] = {}
 """The instants for which this process has decided last, by lake: days end seldom, and runs ask often."""
@@ -74,11 +74,12 @@ def _note_what_goes(pipeline: Pipeline, progress: Progress) -> None:
     removed = Removed(tuple(pipeline.ledger.removed_rows()))
     if _DECIDED.get(lake) == asked or not _any_older(pipeline, removed, old):
         return
-    look = _look(pipeline, stored, settled, tables, removed)
-    if look is None:
-        progress("retention: too many windows are stored to tell which rows may go; their number is above what is read")
+    told = _told(pipeline, stored, settled, tables, removed, old[RAW])
+    if told is None:
+        _DECIDED[lake] = asked
+        progress("retention: too many windows would have to be read to tell which rows may go, so all stay for now")
         return
-    borders = _borders(pipeline, look, removed, old)
+    borders = _borders(pipeline, told, removed, old)
     notes = [note for layer, until in borders.items() for note in _notes(pipeline, layer, removed, until)]
     if notes:
         pipeline.ledger.change_removed_rows(lambda rows: [*rows, *notes])
@@ -94,33 +95,49 @@ def _any_older(pipeline: Pipeline, removed: Removed, old: Mapping[str, datetime 
     )
 
 
-def _look(
+def _told(
     pipeline: Pipeline,
     stored: MarksByDay,
     settled: Sequence[SettledDay],
     tables: Collection[TableId],
     removed: Removed,
-) -> Look | None:
-    """Return a look over all windows that still have rows; None where there are too many."""
+    old: datetime | None,
+) -> Stored | None:
+    """Return the marks that tell which rows may go, those from the instant ``old`` on among them.
+
+    The result is None where too many would have to be read.
+    """
+    look = None if old is None else _look_behind(pipeline, stored, settled, tables, day_of(old))
+    few = stored.count_of_windows() <= _MOST_ROWS
+    if look is None and few:
+        look = look_over_all(pipeline, stored, tables)
+    if look is None:
+        return None
     borders = [removed.until(layer, one) for layer in (RAW, ENTRIES) for one in pipeline.kafka_partitions]
-    known = [border for border in borders if border is not None]
-    if len(known) == len(borders):  # what lies before the first of them is read by nobody
-        first = day_of(min(known))
-        begin = begin_of_look(settled, stored.files, back=sum(row.day >= first for row in settled))
-        pasts = pasts_of(begin)
-        look = None if pasts is None or begin.settled is None else look_from(pipeline, stored, tables, begin, pasts)
-        if look is not None and stands_alone(pipeline, look, begin):
-            return look
-    return look_over_all(pipeline, stored, tables) if stored.count_of_windows() <= _MOST_ROWS else None
+    first = min((border for border in borders if border is not None), default=None)
+    days = [day for day in stored.files if first is None or None in borders or day >= day_of(first)]
+    raw = {row.cell: row for row in stored.raw_windows(days)} if few else look.raw
+    compared = {cell: one.earlier for cell, one in look.topic.history.suspicions.items()}
+    return Stored(raw, look.entries, {row.window.start: row for row in stored.cuts(days)}, compared)
+
+
+def _look_behind(
+    pipeline: Pipeline, stored: MarksByDay, settled: Sequence[SettledDay], tables: Collection[TableId], day: int
+) -> Look | None:
+    """Return a look that has all windows from a day on.
+
+    The result is None where windows might be compared with earlier ones.
+    """
+    begin = begin_of_look(settled, stored.files, back=sum(row.day >= day for row in settled))
+    pasts = pasts_of(begin)
+    look = None if pasts is None or begin.settled is None else look_from(pipeline, stored, tables, begin, pasts)
+    return look if look is not None and stands_alone(pipeline, look, begin) else None
 
 
 def _borders(
-    pipeline: Pipeline, look: Look, removed: Removed, old: Mapping[str, datetime | None]
+    pipeline: Pipeline, told: Stored, removed: Removed, old: Mapping[str, datetime | None]
 ) -> dict[str, dict[int, datetime]]:
     """Return the start of the first window whose rows stay, by layer and Kafka partition."""
-    told = Stored(
-        look.raw, look.entries, look.cuts, {cell: one.earlier for cell, one in look.topic.history.suspicions.items()}
-    )
     partitions = pipeline.kafka_partitions
     raw = raw_until(told, old[RAW], pipeline.grid, kept=MESSAGES_KEPT)
     after = [border for one in partitions if (border := _later(removed.until(RAW, one), raw.get(one))) is not None]
@@ -129,6 +146,7 @@ def _borders(
     entries = entries_until(
         told,
         old[ENTRIES],
+        pipeline.grid,
         raw_goes=min(after) if may_go else None,
         removed_tables={row.table for row in pipeline.ledger.paused_tables() if row.is_removed},
     )

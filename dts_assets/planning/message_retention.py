@@ -40,9 +40,10 @@ def old_until(days: Sequence[int], age: timedelta | None, *, now: datetime, grac
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The marks of all windows that still have rows, and what they are compared with.
+    """The marks that tell which rows may go.
 
-    ``compared`` has the earlier cells with whose entries the tables of a cell are compared.
+    Those of all windows that are not old are among them, and of older ones as many as the caller likes; but ``cuts`` has all
+    windows that have entries. ``compared`` has the earlier cells with whose entries the tables of a cell are compared.
     """
 
     raw: Mapping[Cell, RawWindow]
@@ -57,7 +58,7 @@ def raw_until(
     """Return the start of the first window of each Kafka partition whose messages have to stay.
 
     Nothing goes before the instant ``old``, and at least so many messages are ``kept``. Kafka partitions are left out of which
-    nothing may go.
+    nothing may go, as far as their marks tell.
     """
     if old is None:
         return {}
@@ -73,21 +74,28 @@ def raw_until(
         offsets[partition] = min([*begins, offsets.get(partition, mark.offsets.start)])
     left: dict[int, int] = {}
     found: dict[int, datetime] = {}
+    ends: set[int] = set()
     for row in sorted(stored.raw.values(), key=lambda row: row.window, reverse=True):
         partition = row.kafka_partition
-        stays = row.offsets.end > offsets.get(partition, 0) or left.get(partition, 0) < kept
-        if stays or partition not in found:
+        if row.offsets.end > offsets.get(partition, 0) or left.get(partition, 0) < kept:
             found[partition] = row.window.start
+        else:
+            ends.add(partition)
         left[partition] = left.get(partition, 0) + row.messages
     return {
-        partition: min(limit, start)
-        for partition, start in found.items()
+        partition: min(limit, found.get(partition, limit))
+        for partition in ends
         if (limit := limits.get(partition)) is not None
     }
 
 
 def entries_until(
-    stored: Stored, old: datetime | None, *, raw_goes: datetime | None, removed_tables: Collection[TableId] = ()
+    stored: Stored,
+    old: datetime | None,
+    grid: WindowGrid,
+    *,
+    raw_goes: datetime | None,
+    removed_tables: Collection[TableId] = (),
 ) -> datetime | None:
     """Return the start of the first window whose entries have to stay; None where all do.
 
@@ -100,8 +108,15 @@ def entries_until(
     for cell, earlier in stored.compared.items():
         if cell.window.start >= old:
             limit = min([limit, *(one.window.start for one in earlier)])
-    lacking = (start for start, row in stored.cuts.items() if any(one.id not in removed_tables for one in row.paused))
-    return min([limit, *lacking])
+    for start, row in stored.cuts.items():
+        if start >= old:
+            compared = _windows_of(row.inputs, ENTRIES_INPUT, grid)
+            if compared is None:
+                return None
+            limit = min([limit, *compared])
+        if any(one.id not in removed_tables for one in row.paused):
+            limit = min(limit, start)
+    return limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def _decide(stored: Stored) -> None:
     count = len(stored.raw)
     old = GRID.at(count // 2).start
     raw_until(stored, old, GRID, kept=9)
-    entries_until(stored, old, raw_goes=old)
+    entries_until(stored, old, GRID, raw_goes=old)
     old_until(range(count), 9 * _DAY, now=datetime(1970, 1, 1, tzinfo=UTC) + count * _DAY, grace=_DAY)
 
 
