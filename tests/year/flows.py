@@ -17,7 +17,7 @@ from dts_assets.flows.ingest_tasks import EntriesResult, RawResult
 from dts_assets.flows.layers import EVERYTHING
 from dts_assets.flows.message_retention import remove_old_rows
 from dts_assets.flows.pauses import pause_tables
-from dts_assets.flows.removed_rows import refuse_removed_messages
+from dts_assets.flows.removed_rows import refuse_removed_messages, refuse_tables_again
 from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written
 from dts_assets.flows.tables_plan import plan_tables
@@ -139,6 +139,10 @@ def make_tables(
     """The third flow: entries of whole windows into tables; the last window of the frontier that it reaches."""
     memory = pipeline.memory
     plan = plan_tables(pipeline, sorted(windows), EVERYTHING, NOBODY, _unheard)
+    cells, suspicions = pipeline.cells(plan.windows_again), plan.history.suspicions
+    refuse_tables_again(
+        pipeline, cells, (one for cell in cells if cell in suspicions for one in suspicions[cell].earlier)
+    )
     contradicted = [
         mark.window.start
         for mark in plan.again
