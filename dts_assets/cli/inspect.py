@@ -180,7 +180,8 @@ def window(place: _Place, start: datetime) -> None:
     chosen, rows = _find_window(place, start)
     ledger = place.pipeline.ledger
     cuts = ledger.cuts([chosen])
-    place.shown.window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None)
+    removed = place.pipeline.unmakeable().removed
+    place.shown.window(rows, ledger.window_tables([chosen]), cuts[0] if cuts else None, removed=removed)
 
 
 def _find_entry(stock: Stock, partition: int, offset: int, number: int) -> dict[str, Any]:

@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.removed_rows import refuse_removed_entries, refuse_removed_messages
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.message_retention import ENTRIES as REMOVED_ENTRIES
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import partition_key
 from dts_assets.model.tables import TableId
@@ -53,6 +55,7 @@ class LakeStock:
 
         Raises:
             NothingFoundError: No message is there.
+            RowsRemovedError: Retention has removed it.
         """
         lake = self.pipeline.lake
         marks = [row for row in self.pipeline.ledger.raw_windows() if row.kafka_partition == kafka_partition]
@@ -65,6 +68,7 @@ class LakeStock:
         )
         found = lake.scan(self.pipeline.path("raw_envelopes"), columns=MESSAGES.names, where=where)
         if found is None or not found.num_rows:
+            refuse_removed_messages(self.pipeline, self.pipeline.unmakeable().removed, [mark.cell])
             raise NothingFoundError(
                 partition_key(kafka_partition),
                 f"message at offset {offset}",
@@ -78,12 +82,17 @@ class LakeStock:
 
         Raises:
             NothingFoundError: The lake has no entries at all.
+            RowsRemovedError: Retention has removed them.
         """
         columns = (*ENTRY_COLUMNS, "window_start", *(("payload",) if payload else ()))
         where = f"kafka_partition = {kafka_partition} and first_offset <= {offset} and last_offset >= {offset}"
         found = self.pipeline.lake.scan(self.pipeline.path("entries"), columns=columns, where=where)
         if found is None:
             raise NothingFoundError("The lake", "entries", "materialize entries, or look into a capture")
+        if not found.num_rows:
+            marks = (row for row in self.pipeline.ledger.windows() if row.kafka_partition == kafka_partition)
+            cells = [row.cell for row in marks if row.offsets.start <= offset < row.offsets.end]
+            refuse_removed_entries(self.pipeline, cells, consequence="they cannot be shown")
         return found.sort_by([("last_offset", "ascending"), ("entry_number", "ascending")])
 
     def transaction(self, gtid: str) -> pa.Table:
@@ -96,8 +105,10 @@ class LakeStock:
             self.pipeline.path("entries"), columns=ENTRY_COLUMNS, where=f"gtid = {_literal(gtid)}"
         )
         if found is None or not found.num_rows:
+            removed = any(row.layer == REMOVED_ENTRIES for row in self.pipeline.ledger.removed_rows())
+            older = "; entries of older windows were removed by retention" if removed else ""
             raise NothingFoundError(
-                "The lake", f"entry with the GTID {gtid}", "check the GTID, or materialize its window"
+                "The lake", f"entry with the GTID {gtid}", f"check the GTID, or materialize its window{older}"
             )
         return found
 

@@ -13,8 +13,9 @@ from rich.text import Text
 from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, name_shown, table_of
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
+from dts_assets.model.message_retention import ENTRIES, NOTHING_REMOVED, RAW, Removed
 from dts_assets.model.problems import Problem, Reason
-from dts_assets.model.spans import partition_key
+from dts_assets.model.spans import Cell, partition_key
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.judgements import level_text
 from dts_assets.wire.format import TooLargeError, WireFormat
@@ -90,7 +91,14 @@ class Shown:
         if row["message_type"] == "DML":
             self._changes(row, stock, wire)
 
-    def window(self, rows: Sequence[IngestWindow], tables: Sequence[WindowTable], cut: Cut | None) -> None:
+    def window(
+        self,
+        rows: Sequence[IngestWindow],
+        tables: Sequence[WindowTable],
+        cut: Cut | None,
+        *,
+        removed: Removed = NOTHING_REMOVED,
+    ) -> None:
         """Show the evidence of a window: counts, equations and problems of each Kafka partition, then its cut."""
         for row in rows:
             mine, counts = [one for one in tables if one.kafka_partition == row.kafka_partition], row.counts
@@ -109,6 +117,7 @@ class Shown:
                 "invalid values": _invalid(mine),
                 "problems": _problems(row.problems),
                 "generation": row.generation,
+                "kept as made": _removed_text(row.cell, removed),
             }
             self._facts(facts)
         if cut is None:
@@ -174,6 +183,13 @@ class Shown:
 
     def _line(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
+
+
+def _removed_text(cell: Cell, removed: Removed) -> str | None:
+    """Return what retention has removed of a cell and when; None for nothing."""
+    gone = {layer: at for layer in (RAW, ENTRIES) if (at := removed.when(layer, cell)) is not None}
+    told = (f"{layer} removed by retention on {at:%Y-%m-%d %H:%M} UTC" for layer, at in gone.items())
+    return ", ".join(told) if gone else None
 
 
 def _invalid(rows: Sequence[WindowTable]) -> str | None:

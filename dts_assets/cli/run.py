@@ -33,6 +33,7 @@ from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_types import converted_columns
+from dts_assets.planning.message_retention import removed_lines
 from dts_assets.planning.pauses import resume_command
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
@@ -168,6 +169,8 @@ def _closing(pipeline: Pipeline, console: Console) -> int:
     for name, columns in known.items():
         for column in converted_columns(columns):
             console.print(f"{name}: {column}", markup=False)
+    for line in removed_lines(pipeline.ledger.removed_rows()):
+        console.print(line, markup=False, soft_wrap=True)
     failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
     for judged in failing:
         console.print(f"{judged.partition}: {judged.sentence}")

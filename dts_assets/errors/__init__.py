@@ -37,6 +37,7 @@ commands, such as a failed check, and no errors::
     ├─ WindowError                      12  windows that are not ready
     │  ├─ NotClosedError                    windows that nothing has closed yet
     │  ├─ NotReadyError                     the inputs of a window are not there yet
+    │  ├─ RowsRemovedError                  messages or entries that are needed were removed by retention
     │  └─ IncompleteWindowError             a window is known to be incomplete, and the configuration says block
     ├─ MachineError                     13  the machine that the command runs on, and its Spark
     │  ├─ MissingJavaError                  no Java that Spark can run on
@@ -55,9 +56,9 @@ commands, such as a failed check, and no errors::
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
-SourceError and the classes below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
-:mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, SharedFaultError in
-:mod:`dts_assets.errors.tables`, OtherTopicsError in :mod:`dts_assets.errors.topics`, all others here.
+SourceError and those below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
+:mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, three more classes in
+:mod:`dts_assets.errors.tables`, :mod:`dts_assets.errors.topics` and :mod:`dts_assets.errors.removed_rows`, all others here.
 
 An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
 them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.

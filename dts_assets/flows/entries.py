@@ -18,10 +18,12 @@ from dts_assets.flows.known_tables import register_shapes
 from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, files_of_cells, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.removed_rows import refuse_entries_again, refuse_removed_messages
 from dts_assets.flows.reports import EntriesCellReport, EntriesReport, Progress, of_bytes, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.turns import ingest_turn
 from dts_assets.model.ledger_rows import IngestWindow, RawWindow, TableShapeRow
+from dts_assets.model.message_retention import RAW, Removed
 from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.refreshes import runs_of
@@ -34,6 +36,7 @@ from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.earlier_cells import EarlierCells, find_earlier_cells
 from dts_assets.planning.ingest_marks import entries_mark
 from dts_assets.planning.mark_changes import contradicts
+from dts_assets.planning.message_retention import Unmakeable
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
@@ -61,6 +64,7 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
         NotReadyError: The raw messages of a cell are not stored yet.
         LakeTableError: The stored messages of a cell are not those that its mark stands for.
         IncompatibleLakeError: The lake was built with other settings.
+        RowsRemovedError: Retention has removed messages that the span, or entries that are made again, are made from.
     """
     with ingest_turn(pipeline, span, progress) as turn:
         return _materialize(pipeline, span, turn, spark, progress)
@@ -68,21 +72,26 @@ def materialize_entries(pipeline: Pipeline, span: Span, *, spark: SparkProvider,
 
 def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvider, progress: Progress) -> EntriesReport:
     began = time.monotonic()
+    unmakeable = pipeline.unmakeable()
+    refuse_removed_messages(pipeline, unmakeable.removed, span.cells())
     pipeline.ledger.enter_turn(_MARKED, turn)
     found = {
         "entries": find_files(pipeline, pipeline.path("entries"), span),
         "quarantine": find_files(pipeline, pipeline.path("quarantine"), span, beside=_OWN_STAGE),
     }
-    plan = _plan(pipeline, span, progress)
+    plan = _plan(pipeline, span, unmakeable, progress)
     messages = sum(plan.new_messages(cell) for cell in plan.cells)
     progress(f"entries: joining and decoding {messages:,} messages of {len(plan.cells)} partitions")
     run = pipeline.new_run()
-    results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
+    tasks = _Tasks.of(pipeline, span, plan, run)
+    results = _decode(tasks, plan.before, spark, progress)
     if plan.lacks_heads(results):
+        tasks.discard(results.values())
         progress("entries: heads of entry sets lie in settled days; decoding again with all earlier partitions")
-        plan = _plan(pipeline, span, progress, with_settled=True)
+        plan = _plan(pipeline, span, unmakeable, progress, with_settled=True)
         results = _decode(_Tasks.of(pipeline, span, plan, run), plan.before, spark, progress)
     rows = plan.marks(results, run)
+    _require_no_fewer(pipeline, unmakeable.removed, plan, results, rows)
     _take_back_marks(pipeline, plan, rows, turn)
     _commit(pipeline, results, plan.appends, found, turn)
     new_tables = register_shapes(pipeline, merge_shapes(result.shapes for result in results.values()))
@@ -152,13 +161,16 @@ class _Plan:
         }
 
 
-def _plan(pipeline: Pipeline, span: Span, progress: Progress, *, with_settled: bool = False) -> _Plan:
+def _plan(
+    pipeline: Pipeline, span: Span, unmakeable: Unmakeable, progress: Progress, *, with_settled: bool = False
+) -> _Plan:
     """Return the cells of a span, with the marks that are there.
 
     Marks of settled days are left out unless ``with_settled``: a head rarely lies that far back.
 
     Raises:
         NotReadyError: The raw messages of a cell are not stored yet.
+        RowsRemovedError: Retention has removed messages that stored entries were made from.
     """
     marks = raw_marks(pipeline)
     behind = None if with_settled else marks.behind_settled(span.windows)
@@ -169,6 +181,7 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress, *, with_settled: b
     near = with_windows_before(span.windows, raw)
     entries = {row.cell: row for row in pipeline.ledger.windows(near) if row.kafka_partition in span.kafka_partitions}
     stored = {cell: entries[cell] for cell in cells if cell in entries}
+    refuse_entries_again(pipeline, unmakeable, stored.values())
     decoding, changed = pipeline.decoding_settings(), disagreeing(entries)
     appends = {
         cell: row
@@ -176,7 +189,8 @@ def _plan(pipeline: Pipeline, span: Span, progress: Progress, *, with_settled: b
         if cell not in changed and can_append_entries(row, raw, decoding=decoding) and _readable(row, progress)
     }
     left_open = {cell: sets for cell, sets in left_open_by(entries).items() if cell not in stored}
-    before = find_earlier_cells(span, raw, pipeline.grid)
+    since = {one: at for one in span.kafka_partitions if (at := unmakeable.removed.until(RAW, one)) is not None}
+    before = find_earlier_cells(span, raw, pipeline.grid, since=since)
     return _Plan(cells, raw, before, stored, appends, decoding, left_open, behind is not None)
 
 
@@ -200,26 +214,29 @@ def _decode(
 
     A cell whose search for a head goes further back is decoded again with the files of all earlier cells. A cell that took over
     other entry sets than the cell before it leaves is decoded again with these: so it is with sets that do not simply go on.
+    Files of earlier tries are removed: no commit will see them, so that nothing would ever find them.
     """
     known = tasks.plan.open_before({})
+    results: dict[Cell, EntriesResult] = {}
 
-    def decode(cells: Iterable[Cell], most: int | None) -> dict[Cell, EntriesResult]:
+    def decode(cells: Iterable[Cell], most: int | None) -> None:
         watched = Watched("entries", "partitions", of_bytes, progress)
         asked = [tasks.of_cell(cell, before[cell], most, known.get(cell)) for cell in cells]
         done = run_tasks(
             spark(), asked, decode_entries, weight=lambda task: tasks.plan.raw[task.cell].bytes, watched=watched
         )
-        return {result.cell: result for result in done}
+        found = {result.cell: result for result in done}
+        tasks.discard(results[cell] for cell in found if cell in results)
+        results.update(found)
 
-    def decode_far(cells: Iterable[Cell]) -> dict[Cell, EntriesResult]:
-        near = decode(cells, _NEAR)
-        further = [cell for cell, result in near.items() if result.decoded.looked_beyond and before[cell].count > _NEAR]
-        return near | decode(further, None)
+    def decode_far(cells: Sequence[Cell]) -> None:
+        decode(cells, _NEAR)
+        decode([cell for cell in cells if results[cell].decoded.looked_beyond and before[cell].count > _NEAR], None)
 
-    results = decode_far(before)
+    decode_far(list(before))
     while again := _disagreeing(tasks.plan, results):
         known = tasks.plan.open_before(results)
-        results |= decode_far(again)
+        decode_far(again)
     return results
 
 
@@ -260,6 +277,12 @@ class _Tasks:
         targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
         files, store = _raw_files(pipeline, span, plan), lake.file_store(pipeline.path("raw_envelopes"))
         return cls(pipeline, plan, files, pipeline.source.watermarks(), store, *targets)
+
+    def discard(self, results: Iterable[EntriesResult]) -> None:
+        """Remove the files of some results, which no commit has seen."""
+        for result in results:
+            for name, files in (("entries", result.files), ("quarantine", result.quarantine_files)):
+                self.pipeline.lake.discard(self.pipeline.path(name), files)
 
     def of_cell(
         self, cell: Cell, before: EarlierCells, most: int | None, open_before: tuple[OpenSet, ...] | None
@@ -322,6 +345,27 @@ def _require_rows(pipeline: Pipeline, row: RawWindow, found: int) -> None:
             f"of {row.cell} it holds {found} messages where its mark in raw_windows says {row.messages}",
             "materialize raw_envelopes of this partition again",
         )
+
+
+def _require_no_fewer(
+    pipeline: Pipeline,
+    removed: Removed,
+    plan: _Plan,
+    results: Mapping[Cell, EntriesResult],
+    rows: Mapping[Cell, IngestWindow],
+) -> None:
+    """Refuse cells that would have fewer entries than before because retention has removed messages.
+
+    They were looked through in vain for the head of a set.
+
+    Raises:
+        RowsRemovedError: Messages were removed that a cell may have been made from.
+    """
+    for cell, before in plan.stored.items():
+        fewer = rows[cell].counts.entries < before.counts.entries
+        if cell not in plan.appends and fewer and results[cell].decoded.looked_beyond:
+            earlier = (row.cell for row in plan.raw.values() if row.kafka_partition == cell.kafka_partition)
+            refuse_removed_messages(pipeline, removed, (one for one in earlier if one.window < cell.window))
 
 
 def _take_back_marks(pipeline: Pipeline, plan: _Plan, rows: Mapping[Cell, IngestWindow], turn: Turn) -> None:

@@ -14,6 +14,7 @@ from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import looks
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.removed_rows import refuse_removed_entries
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.formats import ChangeOrder
@@ -58,6 +59,10 @@ def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Prog
     undecided = [one for one in lives.values() if one.undecided is not None]
     if not undecided:
         return
+    compared = (part.cell for one in undecided if one.undecided for life in one.undecided.lives for part in life)
+    refuse_removed_entries(
+        pipeline, compared, consequence="messages whose ids begin again cannot be compared with them"
+    )
     tasks = [_task(pipeline, one, rows, known) for one in undecided]
     progress(f"identity: ids fall in {len(tasks)} Kafka partitions; comparing contents")
     watched = Watched("identity", "Kafka partitions", of_bytes, progress)

@@ -54,6 +54,7 @@ def find_work(pipeline: Pipeline) -> Work:
         followed=followed,
         paused=paused_now(pipeline, known),
         layers=layers_asked_for(pipeline.ledger.backlog(), pipeline.layer_titles),
+        unmakeable=pipeline.unmakeable(),
     )
     planned = plan_offsets(pipeline, work.ingest, stored, watermarks, closing)
     open_plans = (plan for plan in following if plan.cell in followed)

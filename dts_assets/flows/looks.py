@@ -90,7 +90,12 @@ def looks(pipeline: Pipeline, tables: Iterable[TableId]) -> Iterator[Look]:
         look = None if begin.settled is None else _look_behind(pipeline, stored, begin, tables)
         if look is not None:
             yield look
-    yield look_from(pipeline, stored, tables, FROM_THE_FIRST, _NO_PASTS)
+    yield look_over_all(pipeline, stored, tables)
+
+
+def look_over_all(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId]) -> Look:
+    """Return the look over all windows."""
+    return look_from(pipeline, stored, tables, FROM_THE_FIRST, _NO_PASTS)
 
 
 @dataclass(frozen=True, slots=True)

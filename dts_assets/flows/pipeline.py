@@ -20,12 +20,14 @@ from dts_assets.flows.layers import LAYERS, Layer
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
+from dts_assets.model.message_retention import Removed
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import TypeMapping
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
+from dts_assets.planning.message_retention import Unmakeable
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
@@ -159,6 +161,10 @@ class Pipeline:
             past=past,
             judged=judged,
         )
+
+    def unmakeable(self) -> Unmakeable:
+        """Return what cannot be made again, because retention has removed rows that it would be made from."""
+        return Unmakeable(Removed(tuple(self.ledger.removed_rows())), self.grid)
 
     def comparisons(self) -> list[Comparison]:
         """Return what messages behind falling ids turned out to be; none where messages carry no ids."""

@@ -12,6 +12,7 @@ from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
 from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.removed_rows import refuse_removed_messages
 from dts_assets.flows.reports import Progress, RawCellReport, RawReport, counted, rate
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.turns import ingest_turn
@@ -41,6 +42,7 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
         RecreatedTopicError: The topic ends before an offset that is stored.
         MessagesGoneError: The topic forgot messages after each of several plans.
         IncompatibleLakeError: The lake was built with other settings.
+        RowsRemovedError: Retention has removed messages of the span.
     """
     with ingest_turn(pipeline, span, progress) as turn:
         for _ in range(_TRIES):
@@ -53,6 +55,7 @@ def materialize_raw(pipeline: Pipeline, span: Span, *, spark: SparkProvider, pro
 
 def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvider, progress: Progress) -> RawReport:
     began = time.monotonic()
+    refuse_removed_messages(pipeline, pipeline.unmakeable().removed, span.cells())
     pipeline.ledger.enter_turn(("raw_windows",), turn)
     found = find_files(pipeline, pipeline.path("raw_envelopes"), span)
     marks = raw_marks(pipeline)

@@ -19,7 +19,7 @@ from dts_assets.flows.reports import EntriesCellReport, Progress, TablesReport
 from dts_assets.flows.tables import materialize_tables
 from dts_assets.model.ledger_rows import QuarantineRow
 from dts_assets.model.problems import Reason
-from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
+from dts_assets.planning.redriven import can_be_redriven, entries_to_redrive, quarantined_cells, tables_to_redrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,13 @@ class RedriveReport:
 def redrive(pipeline: Pipeline, chosen: Quarantined, *, spark: SparkProvider, progress: Progress) -> RedriveReport:
     """Decode again the entries and tables that have rows in quarantine.
 
-    If there is no such row, Spark is not started.
+    If there is no such row, Spark is not started. Rows stay whose messages or entries retention has removed.
     """
     began = time.monotonic()
     rows = [row for row in pipeline.ledger.quarantine() if chosen.holds(row)]
+    rows, gone = can_be_redriven(rows, pipeline.unmakeable(), pipeline.ledger.windows)
+    if gone:
+        progress(f"redrive: {len(gone)} rows stay, since what they came from was removed by retention")
     cells = quarantined_cells(rows, pipeline.grid)
     progress(f"redrive: {len(rows)} rows are in quarantine, in {len(cells)} partitions")
     entries = [

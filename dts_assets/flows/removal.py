@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from dts_assets.flows.known_tables import register_removed
 from dts_assets.flows.layers import LAYERS
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.removed_rows import refuse_removed_entries
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.flows.turns import tables_turn
@@ -51,6 +52,7 @@ def add_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: Pro
     Raises:
         IncompatibleLakeError: The lake was built with other settings.
         OvertakenError: Another run of the tables has taken over.
+        RowsRemovedError: Retention has removed entries, so that the tables would lack their changes.
     """
     with tables_turn(pipeline, progress) as turn:
         there = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
@@ -58,7 +60,10 @@ def add_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: Pro
         if not chosen:
             return 0
         pipeline.ledger.enter_turn(MARKED, turn)
-        marks = lacking_from_now_on(pipeline.ledger.cuts(), chosen, reason=_ADDED, since=datetime.now(UTC))
+        cuts = pipeline.ledger.cuts()
+        cells = pipeline.cells(mark.window for mark in cuts)
+        refuse_removed_entries(pipeline, cells, consequence="tables that come back would lack their changes")
+        marks = lacking_from_now_on(cuts, chosen, reason=_ADDED, since=datetime.now(UTC))
         # First the marks: once the tables are no longer removed, each window says that it lacks them.
         pipeline.ledger.replace_cuts([mark.window for mark in marks], marks, turn=turn)
         pipeline.ledger.change_paused_tables(lambda rows: [row for row in rows if row.table not in chosen])

@@ -12,6 +12,7 @@ from dts_assets.errors import NothingFoundError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.removed_rows import refuse_removed_entries
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.model.formats import Evidence
 from dts_assets.model.gtids import server_and_number
@@ -193,6 +194,7 @@ def _position_of_gtid(sources: SchemaSources, gtid: str) -> SourcePosition:
 
     Raises:
         NothingFoundError: No entry has the GTID, or all of them lie behind what is complete.
+        RowsRemovedError: Retention has removed entries that may have the GTID.
     """
     pipeline = sources.pipeline
     if Evidence.GTIDS not in pipeline.settings.traits.evidence:
@@ -229,6 +231,7 @@ def _entries_of(pipeline: Pipeline, gtid: str) -> Iterable[tuple[datetime, Sourc
     ]
     if not cells:
         return
+    refuse_removed_entries(pipeline, cells, consequence="name a position, a time or a window instead of the GTID")
     history = next(
         look.topic.history for look in looks(pipeline, known_tables(pipeline)) if set(cells) <= set(look.entries)
     )

@@ -204,5 +204,6 @@ def _is_done(pipeline: Pipeline, look: Look, windows: Iterable[Window], tables: 
         settings=pipeline.shaping_settings(),
         beside={window.start: look.topic.beside(window) for window in windows},
         paused=paused_now(pipeline, tables),
+        unmakeable=pipeline.unmakeable(),
     )
     return work.nothing and not work.waiting

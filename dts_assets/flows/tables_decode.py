@@ -24,6 +24,7 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
+from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_routes import refused_by_routes
@@ -67,9 +68,16 @@ class Decoded:
 
 
 def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider, progress: Progress) -> Decoded:
-    """Take back the marks of the windows whose rows change, and decode the entries of the plan."""
+    """Take back the marks of the windows whose rows change, and decode the entries of the plan.
+
+    Raises:
+        RowsRemovedError: Retention has removed entries of the plan, or such as they have to be compared with.
+    """
     if not plan.writes:
         return Decoded(plan.changelogs)
+    cells, suspicions = pipeline.cells(plan.windows_again), plan.history.suspicions
+    compared = (other for cell in cells if cell in suspicions for other in suspicions[cell].earlier)
+    refuse_tables_again(pipeline, cells, compared)
     _take_back_marks(pipeline, plan)
     pipeline.ledger.change_backlog(lambda rows: entered(rows, plan.changelogs, plan.run))
     before = find_redelivered_changes(

@@ -1,6 +1,7 @@
-"""The upkeep behind a run of the tables: files are put in order, and old Iceberg snapshots expire.
+"""The upkeep behind a run of the tables: files are put in order, old files go.
 
-No row is another one by it, so it may wait: a run that follows a source does it when there is time before the next refresh.
+No row of a source table is another one by it, so it may wait: a run that follows a source does it when there is time before the
+next refresh.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.message_retention import last_gone, remove_old_rows
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.turns import tables_turn
@@ -57,7 +59,7 @@ def keep_up(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider, progres
 
 
 def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider, progress: Progress) -> None:
-    """Compact changelogs and, once a window has closed, the layers behind; then expire old Iceberg snapshots.
+    """Compact changelogs and, once a window has closed, the layers behind; remove old messages, and expire Iceberg snapshots.
 
     It is the caller's turn in the tables.
     """
@@ -71,6 +73,8 @@ def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider,
         if layer.compact is not None:
             mine = {table: columns for table, columns in written.items() if layer.takes(pipeline.settings, table)}
             layer.compact(pipeline, mine, spark, progress)
+    if upkeep.closed:
+        remove_old_rows(pipeline, progress)
     _expire_old_snapshots(pipeline, written, progress)
 
 
@@ -78,13 +82,14 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
     """Expire superfluous Iceberg snapshots, so that metadata does not grow with the number of commits.
 
     The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
-    of some layer will read stays.
+    of some layer will read stays. Those that still reach removed messages or entries go as soon as they are not young.
     """
     catalog = pipeline.lake.catalog
     keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
+    gone = last_gone(pipeline)
     for name in SYSTEM_TABLES:
         identifier = pipeline.lake.identifier(pipeline.path(name))
-        expire_snapshots(catalog, identifier, keep_for=keep_for, warn=progress)
+        expire_snapshots(catalog, identifier, keep_for=keep_for, none_before=gone.get(name), warn=progress)
 
     def expire(table: TableId) -> None:
         # A table that no longer has a layer may get it back, and then goes on from where it stood.

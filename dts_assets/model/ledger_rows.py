@@ -14,6 +14,7 @@ from dts_assets.model.frontier import Consistency
 from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.lineages import Lineage
 from dts_assets.model.message_ids import SeenTable
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.positions import SourcePosition
@@ -443,4 +444,5 @@ LedgerRow: TypeAlias = (
     | PausedTable
     | SettledDay
     | BacklogTable
+    | RemovedRows
 )

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from dts_assets.model.ledger_rows import Cut, QuarantineRow
+from dts_assets.model.ledger_rows import Cut, IngestWindow, QuarantineRow
+from dts_assets.model.message_retention import ENTRIES
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import WindowGrid
+from dts_assets.model.windows import Window, WindowGrid
+from dts_assets.planning.message_retention import Unmakeable
 from dts_assets.planning.work import Work
 
 
 def quarantined_cells(rows: Iterable[QuarantineRow], grid: WindowGrid) -> frozenset[Cell]:
     """Return the cells that rows in quarantine came from."""
     return frozenset(Cell(row.kafka_partition, grid.of_start(row.window_start)) for row in rows)
+
+
+def can_be_redriven(
+    rows: Iterable[QuarantineRow],
+    unmakeable: Unmakeable,
+    marks: Callable[[Collection[Window]], Iterable[IngestWindow]],
+) -> tuple[list[QuarantineRow], list[QuarantineRow]]:
+    """Return the rows whose messages or entries are still there, and all others.
+
+    ``marks`` gives the marks of entries of some windows. Where nothing was removed, it is not asked.
+    """
+    rows, grid = list(rows), unmakeable.grid
+    if grid is None or not unmakeable.removed.rows:
+        return rows, []
+    windows = {cell.window for cell in quarantined_cells(rows, grid)}
+    kept = {row.cell for row in marks(windows) if unmakeable.sources_of(row)}
+    partitions = {row.kafka_partition for row in rows} | {cell.kafka_partition for cell in kept}
+    cells = (Cell(partition, window) for window in windows for partition in partitions)
+    without_entries = {cell.window.start for cell in unmakeable.removed.among(ENTRIES, cells)}
+
+    def stays(row: QuarantineRow) -> bool:
+        cell = Cell(row.kafka_partition, grid.of_start(row.window_start))
+        return row.window_start in without_entries or (row.stage == "entries" and cell in kept)
+
+    return [row for row in rows if not stays(row)], [row for row in rows if stays(row)]
 
 
 def entries_to_redrive(rows: Iterable[QuarantineRow], grid: WindowGrid) -> Work:

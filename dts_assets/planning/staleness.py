@@ -51,9 +51,13 @@ def raw_input(cell: Cell) -> str:
     return f"{RAW_INPUT}{cell}"
 
 
+ENTRIES_INPUT = "entries:"
+"""The beginning of the names under which tables record entries."""
+
+
 def entries_input(cell: Cell) -> str:
     """Return the name under which tables record the entries of a cell."""
-    return f"entries:{cell}"
+    return f"{ENTRIES_INPUT}{cell}"
 
 
 FORMAT_INPUT = "format"

@@ -14,6 +14,7 @@ from dts_assets.model.open_sets import OpenSet, open_sets_text
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.message_retention import ALL_CAN_BE_MADE, Unmakeable
 from dts_assets.planning.open_sets import left_open_by, open_before
 from dts_assets.planning.pauses import resumed_in, resumed_inputs
 from dts_assets.planning.rectangles import rectangles, window_runs
@@ -105,6 +106,7 @@ def plan_work(
     followed: Mapping[Cell, bool] = {},
     paused: Collection[TableId] = (),
     layers: str = "",
+    unmakeable: Unmakeable = ALL_CAN_BE_MADE,
 ) -> Work:
     """Return the work that is left, without its end offsets.
 
@@ -113,13 +115,19 @@ def plan_work(
     and of the settings that shape rows. ``beside`` has the inputs of tables beside their own entries, by window start.
     ``followed`` are open cells that are read live, and whether each has messages that are not stored. ``paused`` are the tables
     that stand still: a window that lacks another table is made again. ``layers`` names the layers that tables are to have if they
-    were made with others: the last window is made again then, which brings all tables up to date.
+    were made with others: the last window is made again then, which brings all tables up to date. What is ``unmakeable``
+    stays as it was made, stale or not.
     """
     cells = [Cell(partition, window) for partition, windows in closed.items() for window in windows]
     # A mark of raw may have been taken back by a run that was killed then, while that of entries stands.
     whole = entries.keys() & raw.keys()
     lacking = {cell for cell in cells if cell not in whole or entries[cell].closed_by is ClosedBy.OPEN}
-    outdated = [cell for cell in stale_entries(entries, raw, decoding=decoding) if cell not in lacking]
+    lacking = {cell for cell in lacking if not unmakeable.raw(cell)}
+    outdated = [
+        cell
+        for cell in stale_entries(entries, raw, decoding=decoding)
+        if cell not in lacking and not unmakeable.sources_of(entries[cell])
+    ]
     there = {partition: set(windows) for partition, windows in closed.items()}
     stale = tuple(cell for cell in outdated if cell.window in there[cell.kafka_partition])
     live = tuple(sorted(cell for cell, more in followed.items() if more or cell not in entries or cell in outdated))
@@ -133,7 +141,11 @@ def plan_work(
         for window in everywhere
         if complete[window]
     }
-    ready = tuple(window for window, texts in inputs.items() if not _made_from(cuts.get(window.start), texts, paused))
+    ready = tuple(
+        window
+        for window, texts in inputs.items()
+        if not _made_from(row := cuts.get(window.start), texts, paused) and not unmakeable.tables(row, texts, entries)
+    )
     if layers and not ready:
         ready = tuple(inputs)[-1:]
         inputs |= {window: (*inputs[window], layers) for window in ready}

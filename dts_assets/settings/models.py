@@ -22,6 +22,7 @@ from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout
+from dts_assets.model.message_retention import MessageAges
 from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.schema_policies import SchemaPolicy
@@ -31,6 +32,7 @@ from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
 from dts_assets.settings.layouts import SnapshotLayout
+from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
     MergeTexts,
@@ -169,6 +171,10 @@ class Subscription(Part):
     )
     epoch: int = Field(0, ge=0, description="Raised by hand when the topic was recreated and offsets began again.")
     retention: Duration = default_duration("24h", "How long the topic keeps its messages.")
+    message_retention: MessageRetention = Field(
+        default_factory=MessageRetention,
+        description="How long messages and entries stay in the lake; without it all stay.",
+    )
     source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
         "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
     )
@@ -281,6 +287,11 @@ class Subscription(Part):
                     raise mistake("no such role of a field", instead(role, roles), at=(role,))
         return value
 
+    @field_validator("message_retention")
+    @classmethod
+    def _ages_fit(cls, ages: MessageRetention, info: ValidationInfo) -> MessageRetention:
+        return checked_ages(ages, info.data.get("format"))
+
     @field_validator("rename")
     @classmethod
     def _names_apart(cls, rename: dict[str, str]) -> dict[str, str]:
@@ -354,6 +365,11 @@ class Subscription(Part):
     def shipped_registry_path(self) -> Path:
         """The file with the tables that the graph shows while none is known of this lake: ``registry/shop.json``."""
         return self.folder / "registry" / f"{self.name}.json"
+
+    @property
+    def message_ages(self) -> MessageAges:
+        """The ages from which on messages and entries are removed from the lake."""
+        return MessageAges(self.message_retention.raw, self.message_retention.entries)
 
     def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
         """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""

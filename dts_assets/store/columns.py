@@ -25,7 +25,7 @@ from dts_assets.model.schema_policies import NEW_COLUMNS
 NamedType: TypeAlias = tuple[str, str]
 """A column's name and its lake type."""
 
-_NARROW = frozenset({"kafka_partition", "epoch", "lineage", "open_in"})
+_NARROW = frozenset({"kafka_partition", "kafka_partitions", "epoch", "lineage", "open_in"})
 """The numbers of 32 bits; all others have 64."""
 
 _SIMPLE = {bool: "boolean", int: "bigint", str: "string", bytes: "binary", datetime: "timestamp"}

@@ -62,23 +62,27 @@ def expire_snapshots(
     *,
     needed: Collection[int] = (),
     keep_for: timedelta = KEEP_FOR,
+    none_before: datetime | None = None,
     now: datetime | None = None,
     warn: Callable[[str], None] = lambda line: None,
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
     The newest snapshots stay, and so do snapshots younger than ``keep_for``, the ``needed`` snapshots (ids), and those of
-    branches and tags. A file that another Iceberg snapshot holds stays, and so does one outside of the table's folders. A table
-    that is not there, or that somebody else is committing to, is left alone. So is one with a version that cannot be read, one
-    whose properties forbid it, and one whose catalog gives no answer; ``warn`` is told why.
+    branches and tags. Of snapshots made before the instant ``none_before`` none stays for being one of the newest. A file that
+    another Iceberg snapshot holds stays, and so does one outside of the table's folders. A table that is not there, or that
+    somebody else is committing to, is left alone. So is one with a version that cannot be read, one whose properties forbid it,
+    and one whose catalog gives no answer; ``warn`` is told why.
     """
     try:
         table = catalog.load_table(identifier)
     except NoSuchTableError:
         return 0
     name = ".".join(identifier)
-    gone = _superfluous(table.metadata, frozenset(needed), ((now or datetime.now(UTC)) - keep_for).timestamp() * 1000)
-    if len(gone) < AT_ONCE:
+    before = ((now or datetime.now(UTC)) - keep_for).timestamp() * 1000
+    at_once = 0.0 if none_before is None else none_before.timestamp() * 1000
+    gone = _superfluous(table.metadata, frozenset(needed), before, at_once=at_once)
+    if len(gone) < AT_ONCE and not any(one.timestamp_ms < at_once for one in gone):
         return 0
     if table.properties.get("gc.enabled", "true").lower() == "false":
         warn(f"{name}: {len(gone)} old versions stay, because the table's property gc.enabled is false")
@@ -105,14 +109,21 @@ def expire_snapshots(
     return len(gone)
 
 
-def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float) -> list[Snapshot]:
+def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float, *, at_once: float) -> list[Snapshot]:
     """Return the Iceberg snapshots that go.
 
-    They are neither new, nor young, nor needed, nor the head of a branch or tag.
+    They are neither young, nor needed, nor the head of a branch or tag, nor one of the newest unless made before ``at_once``.
     """
     held = {reference.snapshot_id for reference in metadata.refs.values()} | {metadata.current_snapshot_id, *needed}
     ordered = sorted(metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms))
-    return [one for one in ordered[:-KEEP_SNAPSHOTS] if one.timestamp_ms < before and one.snapshot_id not in held]
+    newest = {one.snapshot_id for one in ordered[-KEEP_SNAPSHOTS:]}
+    return [
+        one
+        for one in ordered
+        if one.timestamp_ms < before
+        and one.snapshot_id not in held
+        and (one.snapshot_id not in newest or one.timestamp_ms < at_once)
+    ]
 
 
 def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequence[int]) -> Table | None:

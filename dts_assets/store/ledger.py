@@ -36,6 +36,7 @@ from dts_assets.model.ledger_rows import (
     WindowTable,
 )
 from dts_assets.model.lineages import Lineage
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY, Turn
@@ -158,6 +159,14 @@ class Ledger:
     def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
         """Replace the whole backlog by the result of ``change``; see ``_change_all``."""
         self._change_all("backlog", BacklogTable, change)
+
+    def removed_rows(self) -> list[RemovedRows]:
+        """Return what retention has removed, in order of layers and windows."""
+        return sorted(self._read(RemovedRows, "removed_rows", None), key=lambda row: (row.layer, row.since))
+
+    def change_removed_rows(self, change: Callable[[Sequence[RemovedRows]], Sequence[RemovedRows]]) -> None:
+        """Replace all that is known of removals by the result of ``change``; see ``_change_all``."""
+        self._change_all("removed_rows", RemovedRows, change)
 
     def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
         """Make ``rows`` all the leases, if they still stand in the files ``base``.

@@ -25,6 +25,7 @@ from dts_assets.model.ledger_rows import (
     WindowTable,
 )
 from dts_assets.model.lineages import Lineage
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -49,6 +50,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "paused_tables": columns_of(PausedTable, SPREAD),
         "settled_days": columns_of(SettledDay, SPREAD),
         "backlog": columns_of(BacklogTable, SPREAD),
+        "removed_rows": columns_of(RemovedRows, SPREAD),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

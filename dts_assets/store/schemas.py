@@ -213,6 +213,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "paused_tables": _system(LEDGER_COLUMNS["paused_tables"], ()),
         "settled_days": _system(LEDGER_COLUMNS["settled_days"], ()),
         "backlog": _system(LEDGER_COLUMNS["backlog"], ()),
+        "removed_rows": _system(LEDGER_COLUMNS["removed_rows"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }

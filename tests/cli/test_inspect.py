@@ -16,6 +16,7 @@ from dts_assets.cli.main import cli
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, InvalidColumn, RawWindow, TableShapeRow, WindowTable
+from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -361,6 +362,23 @@ def test_a_message_without_entries_says_so(lake: Lake, inspect: Inspect) -> None
 )  # fmt: skip
 def test_what_cannot_be_meant_is_a_usage_error(inspect: Inspect, arguments: tuple[str, ...]) -> None:
     inspect(*arguments, exit_code=2)
+
+
+def test_removed_rows_are_said_to_be_removed(lake: Lake, inspect: Inspect) -> None:
+    assert "kept as made" not in inspect("window", "2026-01-05T10:00").stdout
+    at = datetime(2026, 1, 20, 3, tzinfo=UTC)
+    rows = [RemovedRows(name, T0, WINDOW.end, (0,), 1, 3, 9, at) for name in ("raw_envelopes", "entries")]
+    Ledger(lake.catalog, "shop").change_removed_rows(lambda _: rows)
+    for name in ("raw_envelopes", "entries"):
+        lake.replace(("shop", name), {"kafka_partition": {0}, "window_start": {T0}}, ())
+    shown = inspect("window", "2026-01-05T10:00").stdout
+    assert shown.count("kept as made") == 1
+    assert "raw_envelopes removed by retention on 2026-01-20 03:00 UTC, entries removed" in shown.replace("\n", "")
+    sentence = "The raw messages of p00|2026-01-05-10:00 of shop were removed by retention on 2026-01-20"
+    for arguments in (("message", "p00", "41"), ("entry", "p00", "41", "0")):
+        assert sentence in inspect(*arguments, exit_code=12).stderr
+    assert "removed by retention" in inspect("transaction", GTID[:-1] + "8", exit_code=1).stderr
+    inspect("message", "p01", "7")
 
 
 def test_an_empty_lake_is_said_to_be_empty(inspect: Inspect) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import machine, sources, spark, tables, topics
+from dts_assets.errors import machine, removed_rows, sources, spark, tables, topics
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -89,6 +89,13 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "materialize these partitions again",
     ),
     (errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
+    (
+        removed_rows.RowsRemovedError(
+            "shop", "raw_envelopes", {"p00|2026-01-05-03:00": datetime(2026, 1, 20, 3, tzinfo=UTC)}
+        ),
+        "The raw messages of p00|2026-01-05-03:00 of shop were removed by retention on 2026-01-20",
+        "cannot be made again",
+    ),
     (errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
     (machine.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
     (
@@ -126,7 +133,9 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in {one.__name__ for one in (errors, machine, sources, spark, tables, topics)}:
+        if child.__module__ in {
+            one.__name__ for one in (errors, machine, removed_rows, sources, spark, tables, topics)
+        }:
             yield child
             yield from below(child)
 

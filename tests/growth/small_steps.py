@@ -34,6 +34,7 @@ from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.policy_steps import POLICY_STEPS
+from tests.growth.retention_steps import RETENTION_STEPS
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
@@ -250,6 +251,7 @@ STEPS = _all(
     ALTERED_STEPS,
     FOLLOWED_STEPS,
     POLICY_STEPS,
+    RETENTION_STEPS,
     HISTORY_STEPS,
     RULE_STEPS,
     SCHEMA_STEPS,

@@ -23,6 +23,8 @@ SMALLER_ELSEWHERE = {
     "tests/live/test_followers.py": "tests/flows/test_following.py",
     # Huawei DRS followed live: the same topic from a recording, in any order.
     "tests/live/test_other_format.py": "tests/flows/test_drs_json_c.py",
+    # Random days whose old rows leave: days that are told, and every table compared with those of a lake that keeps all.
+    "tests/flows/test_message_retention_random.py": "tests/flows/test_message_retention.py",
     # A live pipeline under faults: what a fault is, and a live pipeline that is interrupted.
     "tests/live/test_soak.py": "tests/live/test_live.py",
     # A busy database and its content at every cut: the same database followed by a task.

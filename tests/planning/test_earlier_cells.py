@@ -36,6 +36,17 @@ def test_nothing_lies_before_the_first_window_of_the_grid() -> None:
     assert (earlier.nearest(None), earlier.beyond) == ((), None)
 
 
+def test_nothing_lies_before_what_retention_has_left() -> None:
+    raw = {cell(number): raw_row(cell(number), OffsetRange(number * 10, number * 10 + 10)) for number in (1, 2, 3, 4)}
+    since = {0: GRID.at(3).start}
+    earlier = find_earlier_cells(Span((0,), (GRID.at(3), GRID.at(4))), raw, GRID, since=since)
+    assert (earlier[cell(4)].nearest(None), earlier[cell(4)].beyond) == ((cell(3),), None)
+    assert (earlier[cell(3)].nearest(None), earlier[cell(3)].beyond) == ((), None)
+    del raw[cell(3)]
+    holed = find_earlier_cells(Span((0,), (GRID.at(4),)), raw, GRID, since=since)
+    assert holed[cell(4)].beyond == cell(3), "a window behind the removed ones that is not stored yet"
+
+
 stored = st.dictionaries(
     st.tuples(st.integers(0, 1), st.integers(0, 8)), st.tuples(st.integers(0, 2), st.integers(0, 3))
 )

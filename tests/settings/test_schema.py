@@ -24,7 +24,7 @@ class TestTheSchemaForEditors:
         shop = schema["$defs"]["Subscription"]["properties"]
         assert set(shop) == {
             "format", "schema", "framing", "avro",
-            "source", "partitions", "window", "consistency", "epoch", "retention", "source_time_zone",
+            "source", "partitions", "window", "consistency", "epoch", "retention", "message_retention", "source_time_zone",
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
             "sql", "types", "type_mapping", "columns", "rows", "on_incomplete", "automation",
         }  # fmt: skip

@@ -100,6 +100,20 @@ def test_a_few_superfluous_ones_are_not_worth_a_commit(cells: Cells) -> None:
     assert left(cells) == made
 
 
+def test_none_that_reaches_removed_rows_stays_for_being_new(cells: Cells) -> None:
+    fill(cells, 3)
+    gone = replace(cells.catalog, cells.identifier, cells.rectangle([0], [2]), ())
+    at = cells.catalog.load_table(cells.identifier).metadata.snapshots[-1].timestamp_ms / 1000
+    after = datetime.fromtimestamp(at, UTC) + timedelta(milliseconds=1)
+    rows, folder = cells.rows(), Path(cells.catalog.load_table(cells.identifier).location().removeprefix("file://"))
+    assert expire_snapshots(cells.catalog, cells.identifier, none_before=after) == 0, "they are young"
+    assert expire_snapshots(cells.catalog, cells.identifier, none_before=after, now=LATER) == 3
+    assert left(cells) == [gone.snapshot_id]
+    assert cells.rows() == rows
+    assert list((folder / "data").rglob("*.parquet")) == []
+    assert expire_snapshots(cells.catalog, cells.identifier, none_before=after, now=LATER) == 0
+
+
 def test_a_tag_keeps_its_snapshot(cells: Cells) -> None:
     made = fill(cells, 8)
     table = cells.catalog.load_table(cells.identifier)

@@ -15,7 +15,9 @@ from dts_assets.flows import raw as raw_flow
 from dts_assets.flows import tables as tables_flow
 from dts_assets.flows.ingest_tasks import EntriesResult, RawResult
 from dts_assets.flows.layers import EVERYTHING
+from dts_assets.flows.message_retention import remove_old_rows
 from dts_assets.flows.pauses import pause_tables
+from dts_assets.flows.removed_rows import refuse_removed_messages, refuse_tables_again
 from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written
 from dts_assets.flows.tables_plan import plan_tables
@@ -46,6 +48,7 @@ Kill = Callable[[], None]
 def store_raw(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     """The first flow: messages of a span, from the topic into the lake."""
     memory, source = pipeline.memory, pipeline.source
+    refuse_removed_messages(pipeline, pipeline.unmakeable().removed, span.cells())
     assert isinstance(source, TopicSource)
     stored = {row.cell: row for row in memory.raw_windows() if row.kafka_partition in span.kafka_partitions}
     watermarks = source.watermarks()
@@ -83,10 +86,11 @@ def _copied(read: RawRead, source: TopicSource, watermarks: Mapping[int, Any]) -
 def store_entries(pipeline: MemoryPipeline, span: Span, *, kill: Kill) -> None:
     """The second flow: stored messages of a span, joined and decoded."""
     memory = pipeline.memory
-    plan = entries_flow._plan(pipeline, span, _unheard)
+    refuse_removed_messages(pipeline, pipeline.unmakeable().removed, span.cells())
+    plan = entries_flow._plan(pipeline, span, pipeline.unmakeable(), _unheard)
     results = _decoded_cells(pipeline, plan)
     if plan.lacks_heads(results):
-        plan = entries_flow._plan(pipeline, span, _unheard, with_settled=True)
+        plan = entries_flow._plan(pipeline, span, pipeline.unmakeable(), _unheard, with_settled=True)
         results = _decoded_cells(pipeline, plan)
     rows = plan.marks(results, pipeline.new_run())
     memory.replace_entries(
@@ -135,6 +139,10 @@ def make_tables(
     """The third flow: entries of whole windows into tables; the last window of the frontier that it reaches."""
     memory = pipeline.memory
     plan = plan_tables(pipeline, sorted(windows), EVERYTHING, NOBODY, _unheard)
+    cells, suspicions = pipeline.cells(plan.windows_again), plan.history.suspicions
+    refuse_tables_again(
+        pipeline, cells, (one for cell in cells if cell in suspicions for one in suspicions[cell].earlier)
+    )
     contradicted = [
         mark.window.start
         for mark in plan.again
@@ -150,6 +158,7 @@ def make_tables(
     memory.replace_marks((), {mark.window.start: mark for mark in advanced.marks})
     kill()
     settle_days(pipeline, _unheard)
+    remove_old_rows(pipeline, _unheard)
     return advanced.reached.window
 
 

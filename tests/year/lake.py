@@ -16,12 +16,13 @@ from typing import Any
 from unittest import mock
 
 from dts_assets.errors import DtsAssetsError
-from dts_assets.flows import find_work, looks, settling, tables, tables_plan
+from dts_assets.flows import find_work, looks, message_retention, settling, tables, tables_plan
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, RawWindow, SettledDay
+from dts_assets.model.message_retention import RAW, Removed, RemovedRows
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of
@@ -85,6 +86,7 @@ class Memory:
     changes: int = 0
     version: int = 0
     settled: list[SettledDay] = field(default_factory=list)
+    removed: list[RemovedRows] = field(default_factory=list)
     files: dict[str, dict[int, str]] = field(default_factory=lambda: {name: {} for name in ("raw", "entries", "marks")})
     by_day: dict[str, dict[int, tuple[Any, ...]]] = field(
         default_factory=lambda: {name: {} for name in ("raw", "entries", "marks")}
@@ -129,6 +131,15 @@ class Memory:
 
     def backlog(self) -> list[BacklogTable]:
         return []  # so all tables are looked at
+
+    def removed_rows(self) -> list[RemovedRows]:
+        return list(self.removed)
+
+    def change_removed_rows(self, change: Callable[[Sequence[RemovedRows]], Sequence[RemovedRows]]) -> None:
+        """Note what goes; messages go at once."""
+        self.removed = list(change(self.removed))
+        gone = Removed(tuple(self.removed)).among(RAW, list(self.messages))
+        self.messages = {cell: some for cell, some in self.messages.items() if cell not in gone}
 
     def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
         self._ask()
@@ -244,11 +255,15 @@ def no_new_tables(*_: object) -> Collection[TableId]:
     return ()
 
 
+_ASKING = (find_work, looks, message_retention, settling, tables, tables_plan)
+"""The modules that ask which tables are known."""
+
+
 @contextmanager
 def registry_in_memory() -> Iterator[None]:
     """The tables are known from the start, and no registry file is written."""
     with ExitStack() as stack:
-        for module, name in product((find_work, looks, settling, tables, tables_plan), ("known_tables", "known_names")):
+        for module, name in product(_ASKING, ("known_tables", "known_names")):
             if hasattr(module, name):
                 stack.enter_context(mock.patch.object(module, name, tables_of))
         stack.enter_context(mock.patch.object(tables_plan, "register_shapes", no_new_tables))

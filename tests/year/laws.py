@@ -22,6 +22,7 @@ from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.looks import looks
 from dts_assets.model.ledger_rows import RawWindow
+from dts_assets.model.message_retention import RAW, Removed
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.loss import LossState
@@ -118,8 +119,10 @@ def of_a_life(world: World, life: Life) -> Iterator[str]:
     for partition in range(life.settings.partitions):
         rows = sorted((row for row in life.memory.raw.values() if row.kafka_partition == partition), key=_start)
         yield from _joined(world, life, rows, ends=life is world.life)
+        gone = Removed(tuple(life.memory.removed)).among(RAW, [row.cell for row in rows])
         for row in rows:
-            yield from _stored(world, life, row)
+            if row.cell not in gone:
+                yield from _stored(world, life, row)
 
 
 def _start(row: RawWindow) -> datetime:

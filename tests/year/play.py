@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -46,9 +46,17 @@ class Played:
         return f"{(world.now - BEGIN) / DAY:.0f} days, {rows} cells, {counted}, {len(self.broken)} laws broken{read}"
 
 
-def play(seed: int, events: Sequence[Event], *, days: float, every: timedelta, say: Say = lambda line: None) -> Played:
-    """Play events, then a calm until everything must have settled, and judge."""
-    world = World(seed, every)
+def play(
+    seed: int,
+    events: Sequence[Event],
+    *,
+    days: float,
+    every: timedelta,
+    say: Say = lambda line: None,
+    ages: Mapping[str, str] = {},
+) -> Played:
+    """Play events, then a calm until everything must have settled, and judge; messages leave the lake with ``ages``."""
+    world = World(seed, every, ages)
     todo, broken = list(turns(list(events))), list[str]()
     end, told = BEGIN + timedelta(days=days), BEGIN
     with registry_in_memory(), _without_collections():

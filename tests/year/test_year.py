@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import consumer_group, tables
+from dts_assets.flows import consumer_group, message_retention, tables
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.message_retention import ENTRIES, RAW
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning import boundaries, latches, leases, loss, raw_reads, staleness, ticks, work
@@ -50,6 +51,16 @@ def at(hours: float) -> timedelta:
 
 
 # The laws hold
+
+
+@pytest.mark.parametrize("seed", range(times(1, 10)))
+def test_no_law_is_broken_while_old_messages_leave(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_retention, "MESSAGES_KEPT", 50)
+    days = times(9, 40)
+    events = [one for one in plan(seed, days) if not isinstance(one, Backfill | OtherDecoding | OtherTypes)]
+    found = play(seed, events, days=days, every=6 * HOUR, ages={"raw": "1d", "entries": "2d"})
+    assert not found.broken, found.broken
+    assert {row.layer for life in found.world.lives for row in life.memory.removed} == {RAW, ENTRIES}
 
 
 @pytest.mark.parametrize("seed", range(times(2, 30)))

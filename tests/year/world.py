@@ -7,6 +7,7 @@ the looks of sensors, the plans of flows, the marks. What is random comes from t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -96,8 +97,9 @@ class Life:
 class World:
     """All of it. Events of the plan change its fields; laws read them."""
 
-    def __init__(self, seed: int, every: timedelta) -> None:
+    def __init__(self, seed: int, every: timedelta, ages: Mapping[str, str]) -> None:
         self.seed = seed
+        self.ages = ages
         self.shape = Shape.of(seed, every)
         self.random = Random(f"world {seed}")
         self.now = BEGIN
@@ -140,6 +142,7 @@ class World:
                 },
                 "automation": "conditions",
                 "retention": KEEPS,
+                "message_retention": self.ages,
                 NAME_KEY: "shop",
                 FOLDER_KEY: Path(),
             }
