@@ -115,6 +115,10 @@ def workload() -> list[Transaction]:
     return [*found, Transaction((Ddl(at, "shop", "ALTER TABLE t ADD note TEXT", 0),))]
 
 
+WHOLE_IMAGES = ("canal-json",)
+"""The formats that refuse a minimal image, which has no key in them."""
+
+
 @cache
 def told(format_name: str, *, zone: str = "+00:00") -> Told:
     """What a format tells of the workload, read with a zone for instants that carry none."""
@@ -126,7 +130,7 @@ def told(format_name: str, *, zone: str = "+00:00") -> Told:
     fragments = wire.fragments(batch)
     assert not any(fragments["reason"].to_pylist())
     decoded = wire.entries(fragments["data"])
-    assert decoded.rejected == ()
+    assert len(decoded.rejected) == (1 if format_name in WHOLE_IMAGES else 0)
     (shape,) = dict.fromkeys(shape for shape in decoded.shapes if shape.table == TABLE)
     types = {
         one.name: wire.column_type(one.original_type, unsigned=PROBES[one.name].is_unsigned) for one in shape.columns

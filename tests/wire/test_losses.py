@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dts_assets.model.formats import ChangeOrder, Evidence
+from dts_assets.model.problems import Reason
 from dts_assets.settings.formats import registered_formats, traits_of
 from dts_emulator.tasks.vendor_tasks import FORMATS
-from tests.wire.encodings import PROBES, Told, told
+from tests.wire.encodings import PROBES, WHOLE_IMAGES, Told, told
 from tests.wire.scenarios import DATA, Scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
@@ -76,19 +77,22 @@ def bits(found: Told, name: str) -> str:
 
 
 def not_sent(found: Told, name: str) -> str:
+    if name in WHOLE_IMAGES:
+        (refused,) = found.decoded.rejected
+        assert refused.reason is Reason.RAGGED_ROW
+        assert [one["op"] for one in found.changes] == ["insert", "insert", "delete"]
+        return "no: the message is refused"
     change = found.changes[2]
     assert change["op"] == "update"
     assert change["after"]["signed"] == 5
     assert {f"after.{column}" for column in PROBES if column != "signed"} == {
         one for one in change["absent"] if one.startswith("after.")
     }
-    if change["before"]["id"] == 7:
-        assert {f"before.{column}" for column in PROBES if column != "id"} == {
-            one for one in change["absent"] if one.startswith("before.")
-        }
-        return "yes"
-    assert "before.id" in change["absent"]
-    return "no: the key is lost with it"
+    assert change["before"]["id"] == 7
+    assert {f"before.{column}" for column in PROBES if column != "id"} == {
+        one for one in change["absent"] if one.startswith("before.")
+    }
+    return "yes"
 
 
 def rows_of_an_event(found: Told, name: str) -> str:
@@ -196,6 +200,7 @@ def test_the_table_has_these_rows_and_every_format() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_beside_its_losses_an_encoding_tells_the_same_changes(name: str) -> None:
     found, whole = told(name).changes, told("dts-protobuf").changes
+    whole = [one for one in whole if name not in WHOLE_IMAGES or one["op"] != "update"]
     assert [one["op"] for one in found] == [one["op"] for one in whole]
     for mine, theirs in zip(found, whole, strict=True):
         for side in ("before", "after"):
