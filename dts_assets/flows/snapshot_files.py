@@ -217,6 +217,11 @@ class HeldRows:
         """The columns of the table as the file is read: those of now, or those that rows had."""
         return self._schema if self._columns is None else pa.ipc.read_schema(pa.py_buffer(self._columns.schema))
 
+    @property
+    def _tells_deleted(self) -> bool:
+        """True if rows tell that they were deleted: no statement behind that has filled their NULL."""
+        return self._shape.is_soft and DELETED_AT in self._stored_schema.names
+
     @cached_property
     def _former(self) -> Mapping[str, str]:
         """The present names by the former ones."""
@@ -227,7 +232,7 @@ class HeldRows:
         names = [self._shape.names[place] for place in self._shape.keys]
         names += ["_invalid"] if self._shape.unfit else []
         names += ["_valid_to"] if self._shape.versions else []
-        names += [DELETED_AT] if self._shape.is_soft and self._shape.is_bag else []
+        names += [DELETED_AT] if self._shape.is_soft and (self._shape.is_bag or touched.all) else []
         found = [_none_of(0)]
         for group in range(self._file.num_row_groups):
             bounds = self._bounds(group, names[0])
@@ -245,8 +250,10 @@ class HeldRows:
         keys = keys_of_rows(rows, self._shape)
         mine = touched.rows(keys)
         if not self._shape.versions:
-            if self._shape.is_soft and self._shape.is_bag:  # a row that was deleted is no longer among equal rows
-                mine = (mine & as_mask(rows.column(DELETED_AT).is_null())) | touched.rows_again(keys)
+            if DELETED_AT in rows.schema.names:
+                # A row that was deleted is no longer among equal rows, and no truncation concerns it.
+                named = touched.rows_again(keys) if self._shape.is_bag else touched.named(keys)
+                mine = (mine & as_mask(rows.column(DELETED_AT).is_null())) | named
             return mine, np.zeros(len(mine), np.bool_)
         again, until = touched.rows_again(keys), rows.column("_valid_to")
         late = np.zeros(len(mine), np.bool_) if self._shape.is_bag else microseconds(until) > touched.since
@@ -345,6 +352,7 @@ class HeldRows:
         places = [place for place, name in enumerate(self._shape.names) if name in names or "_invalid" in names]
         origins = [name for way in self._columns.ways for place in places if (name := way.stored[place]) is not None]
         origins += () if self._columns.shards is None else self._columns.shards.names
+        origins += [DELETED_AT] if self._tells_deleted else []
         others = [name for name in names if name not in self._shape.names and name != UNKNOWN]
         for rows in self._batches_as_they_stand(
             list(dict.fromkeys([*origins, *others, "_invalid"])), groups, at_once=at_once
@@ -375,15 +383,17 @@ class HeldRows:
     ) -> pa.RecordBatch:
         found, texts, invalid = dict[str, pa.Array](), [], rows.column("_invalid")
         unknown = dict[str, Mask]()
+        gone = as_mask(rows.column(DELETED_AT).is_valid()) if self._tells_deleted else None
         for place in places:
             name, origin = self._shape.names[place], way.stored[place]
             stored = None if origin is None else rows.column(origin)
             told = None if origin is None or invalid.null_count == len(invalid) else text_of(invalid, [origin])
             cells = columns.cells(way, place, stored, told, rows.num_rows)
+            cells = cells if gone is None else cells.not_filled(gone)
             found[name] = cells.values
             texts.append((name, cells.texts))
             if way.paths[place].has_steps:
-                unknown[name] = cells.unknown
+                unknown[name] = cells.marked
         found |= {name: rows.column(name) for name in names if name not in (*self._shape.names, UNKNOWN)}
         if UNKNOWN in names:
             found[UNKNOWN] = unknown_names(unknown, rows.num_rows)

@@ -246,8 +246,12 @@ def _follower(
                     for one in now.origins
                     for period in periods_between(counts.told_keys(tables.lake_table(one.table)), one.since, one.until)
                 )
-                by_one_key = len(now.key_parts(told_keys, since=now.created)) == 1
-                if step is None or (job.plan.recomputes and not by_one_key):
+                parts = now.key_parts(told_keys, since=now.created)
+                # A deleted row without a key has NULL where the changes that made it are found by what a statement filled.
+                keeps_null = (
+                    not parts[-1].keys and now.fills_nulls and DELETED_AT in layer.added(pipeline.settings, table)
+                )
+                if step is None or (job.plan.recomputes and (keeps_null or len(parts) > 1)):
                     job = _job(work, layer, table, replace(opened[table], anew=True), counts)
                     step = Step(now, None)
                 if job.plan.rebuilds:

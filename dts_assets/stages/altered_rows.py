@@ -33,12 +33,27 @@ class Cells:
     """The values of a column in its lake type.
 
     ``texts`` has the source's texts of values that the type does not hold. ``unknown`` marks rows whose value is not known: it is
-    null.
+    null. ``filled`` marks rows that were NULL before a statement gave them a value, since their column takes none any more; None
+    where there is none.
     """
 
     values: pa.Array
     texts: pa.Array
     unknown: Mask
+    filled: Mask | None = None
+
+    @property
+    def marked(self) -> Mask:
+        """The rows whose value is not known, or comes from a statement that took no NULL any more."""
+        return self.unknown if self.filled is None else np.asarray(self.unknown | self.filled, np.bool_)
+
+    def not_filled(self, where: Mask) -> Cells:
+        """Return the same values, but NULL for those of a mask that a statement has filled."""
+        if self.filled is None or not (where & self.filled).any():
+            return self
+        values, texts = (with_nulls(one, where & self.filled) for one in (self.values, self.texts))
+        unknown = np.asarray(self.unknown & ~(where & self.filled), np.bool_)
+        return Cells(values, texts, unknown, np.asarray(self.filled & ~where, np.bool_))
 
     @classmethod
     def of(cls, values: pa.Array, texts: pa.Array | None = None) -> Cells:
@@ -58,6 +73,7 @@ class Cells:
             pc.if_else(mask, others.values, self.values),
             pc.if_else(mask, others.texts, self.texts),
             np.where(where, others.unknown, self.unknown),
+            None if self.filled is None else np.asarray(self.filled & ~where, np.bool_),
         )
 
     def without(self, unknown: Mask) -> Cells:
@@ -65,7 +81,7 @@ class Cells:
         if not unknown.any():
             return self
         values, texts = (with_nulls(one, unknown) for one in (self.values, self.texts))
-        return Cells(values, texts, np.asarray(self.unknown | unknown, np.bool_))
+        return Cells(values, texts, np.asarray(self.unknown | unknown, np.bool_), self.filled)
 
 
 @dataclass(frozen=True)
@@ -155,7 +171,7 @@ def modified_cells(cells: Cells, old: SchemaColumn, new: SchemaColumn, *, family
     if one is None or other is None:
         return Cells.unknown_of(len(cells.values), pa.string() if other is None else arrow_type(other.lake_type))
     made = convert(cells.values, cells.texts, one, other, family=family)
-    found = Cells(made.values, made.texts, np.asarray(cells.unknown | made.unknown, np.bool_))
+    found = Cells(made.values, made.texts, np.asarray(cells.unknown | made.unknown, np.bool_), cells.filled)
     if new.generated:
         return found.without(np.ones(len(made.values), np.bool_))
     if new.auto_increment and not old.auto_increment:  # 0 and NULL get numbers
@@ -172,6 +188,7 @@ def _without_null(cells: Cells, kind: ServerType, column: SchemaColumn) -> Cells
     missing = as_mask(cells.values.is_null()) & as_mask(cells.texts.is_null()) & ~cells.unknown
     if not missing.any():
         return cells
+    cells = replace(cells, filled=missing if cells.filled is None else np.asarray(cells.filled | missing, np.bool_))
     zero = _ZERO.get(kind.kind)
     if zero is None or column.default is not None:  # servers take now the default, now the zero of the type
         return cells.without(missing)

@@ -285,11 +285,11 @@ class Changes:
         return self._told.texts(image, place)
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose value no rule of servers tells; None where there is none."""
+        """Return the changes whose value no rule of servers tells, or was NULL until a statement; None where there is none."""
         return None if isinstance(self._images, StoredImages) else self._images.unknown(image, place)
 
     def unknown_key(self, image: str, place: int) -> Mask:
-        """Return the changes whose key has a value that no rule of servers tells.
+        """Return the changes whose key has a value that no rule of servers tells, or that was NULL until a statement.
 
         Where the image was not sent the column, its value is that of the other image.
         """

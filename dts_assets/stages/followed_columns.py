@@ -93,7 +93,7 @@ class FollowedImages:
         return self._made[image][place][1]
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose value no rule of servers tells; None where there is none."""
+        """Return the changes whose value no rule of servers tells, or was NULL until a statement; None where there is none."""
         return self._made[image][place][2]
 
     def absent(self, image: str, place: int) -> Mask | None:
@@ -129,7 +129,7 @@ class FollowedImages:
             without = ~has & np.asarray(cells.values.is_valid())
             values.append(with_nulls(cells.values, without) if without.any() else cells.values)
             texts.append(with_nulls(cells.texts, ~has) if path.has_steps and not has.all() else cells.texts)
-            unknown.append(cells.unknown & has if path.has_steps or is_filled else None)
+            unknown.append(cells.marked & has if path.has_steps or is_filled else None)
         is_text = any(len(one) - one.null_count for one in texts)
         is_unknown = any(one is not None and one.any() for one in unknown)
         return (

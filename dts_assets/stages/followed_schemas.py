@@ -22,7 +22,7 @@ from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_
 from dts_assets.stages.row_origins import RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
-from dts_assets.wire.ddl.schema_changes import ColumnDropped, TableCreated
+from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
@@ -92,6 +92,12 @@ class FollowedTable:
         return any(
             _default_of(one)[1] is not None for state in self.states if state.schema for one in state.schema.columns
         )
+
+    @property
+    def fills_nulls(self) -> bool:
+        """True if a statement may have filled NULL, since a column takes none any more."""
+        changes = [one for state in self.states for one in state.changes if isinstance(one, ColumnModified)]
+        return any(one.old.nullable and not one.new.nullable for one in changes)
 
     @property
     def digest(self) -> str:

@@ -22,7 +22,7 @@ def as_texts(cells: Cells) -> Cells:
         texts = pa.array(shown, pa.string())
     else:
         texts = held_as(values, pa.string())
-    return Cells(pc.coalesce(texts, cells.texts), pa.nulls(len(texts), pa.string()), cells.unknown)
+    return Cells(pc.coalesce(texts, cells.texts), pa.nulls(len(texts), pa.string()), cells.unknown, cells.filled)
 
 
 def from_texts(texts: pa.Array, lake_type: str) -> pa.Array:

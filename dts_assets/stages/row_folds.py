@@ -28,6 +28,7 @@ from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
 from dts_assets.stages.row_places import POSITION
 from dts_assets.stages.snapshot_in_arrow import invalid_texts
+from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.unknown_values import UNKNOWN, UNKNOWN_FIELD, unknown_names
 
 NOWHERE = -1
@@ -62,14 +63,25 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous, found.unseen))
 
 
-def values_of(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
-    """Return the source columns of the rows that were found, and ``_invalid``, by their names in the lake."""
+def values_of(
+    operations: Operations, found: Found, shape: RowShape, *, deleted: Mask | None = None
+) -> dict[str, pa.Array]:
+    """Return the source columns of the rows that were found, and ``_invalid``, by their names in the lake.
+
+    Of those that were ``deleted`` no statement has filled a NULL.
+    """
     at = pa.array(found.operations)
     # Key columns come from the key, since the row's image may lack them.
     keys = {place: operations.touches.column(f"k{n}").take(at) for n, place in enumerate(shape.keys)}
     others = {place: operations.rows.column(f"v{place}").take(found.rows_of(place)) for place in shape.values}
     columns = {shape.names[place]: values for place, values in {**keys, **others}.items()}
-    return {**columns, "_invalid": _invalid(operations, found, shape), **_unknown(operations, found, shape)}
+    marks = _marks(operations, found, shape)
+    gone = np.zeros(len(found.operations), np.bool_) if deleted is None else deleted
+    for name, mask in marks.items() if gone.any() else ():
+        filled = mask & gone & as_mask(columns[name].is_valid())
+        columns[name], marks[name] = with_nulls(columns[name], filled), mask & ~filled
+    unknown = {UNKNOWN: unknown_names(marks, len(found.operations))} if marks else {}
+    return {**columns, "_invalid": _invalid(operations, found, shape), **unknown}
 
 
 def in_schema(columns: Mapping[str, pa.Array], shape: RowShape) -> pa.RecordBatch:
@@ -282,10 +294,10 @@ def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArr
     return invalid_texts(columns, len(found.operations), shape.schema.field("_invalid").type)
 
 
-def _unknown(operations: Operations, found: Found, shape: RowShape) -> dict[str, pa.Array]:
-    """Return the marks of values that no rule of servers tells.
+def _marks(operations: Operations, found: Found, shape: RowShape) -> dict[str, Mask]:
+    """Return the marks of values that no rule of servers tells, or that were NULL until a statement.
 
-    There are none where each value is known, and of histories.
+    There are none where no such value is, and of histories.
     """
     touches, rows, marks = operations.touches, operations.rows, dict[str, pa.Array]()
     for number, place in enumerate(shape.keys if not shape.versions else ()):
@@ -294,8 +306,7 @@ def _unknown(operations: Operations, found: Found, shape: RowShape) -> dict[str,
     for place in shape.values if not shape.versions else ():
         if f"n{place}" in rows.schema.names:
             marks[shape.names[place]] = rows.column(f"n{place}").take(found.rows_of(place))
-    masks = {name: as_mask(mask.fill_null(False)) for name, mask in marks.items()}
-    return {UNKNOWN: unknown_names(masks, len(found.operations))} if masks else {}
+    return {name: as_mask(mask.fill_null(False)) for name, mask in marks.items()}
 
 
 def starts_of(order: Numbers, *columns: npt.NDArray[Any]) -> Mask:

@@ -43,9 +43,12 @@ class Touched:
 
     def rows(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that changes touch."""
-        if self.all or self.keys is None:
-            return np.full(len(keys[0]), self.all) | self.rows_again(keys)
-        return self.keys.among(keys) | self.rows_again(keys)
+        return np.full(len(keys[0]), fill_value=True) if self.all else self.named(keys)
+
+    def named(self, keys: Sequence[pa.Array]) -> Mask:
+        """Tell which rows have a key that a change names, or that is computed again."""
+        again = self.rows_again(keys)
+        return again if self.keys is None else self.keys.among(keys) | again
 
     def rows_again(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that is computed again."""

@@ -56,10 +56,10 @@ def rows_with_deleted(
         chosen = order[lasts]
         sent, unseen = _sent(operations, order, groups, lasts, shape) if fold_absent else ({}, 0)
         found = Found(chosen, operations.row_numbers(chosen), sent, unseen)
-    columns = values_of(operations, found, shape)
+    emptied = operations.takes[chosen] & (eras[chosen] < len(truncations))
+    columns = values_of(operations, found, shape, deleted=~operations.takes[chosen] | emptied)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in (*shape.shown, DELETED_AT)}
     if truncations:
-        emptied = operations.takes[chosen] & (eras[chosen] < len(truncations))
         times = np.array([one.event_time for one in truncations], np.int64)
         ends = pa.array(times[np.minimum(eras[chosen], len(truncations) - 1)]).cast(columns[DELETED_AT].type)
         columns[DELETED_AT] = pc.if_else(pa.array(emptied), ends, columns[DELETED_AT])

@@ -1,6 +1,7 @@
 """Marks of rows on their way into files: the columns whose values no rule of servers tells.
 
-Such values are NULL. The marks are a column of their own, which the files of tables do not have.
+Such values are NULL. A value that stands and is marked was NULL until a statement filled it: it is NULL again if its row turns
+out to have been deleted. The marks are a column of their own, which the files of tables do not have.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.stages.keys import Mask
+from dts_assets.stages.keys import Mask, as_mask
 
 UNKNOWN = "_unknown "
 """The name of the column. No column at a source has a name that ends with a space."""
@@ -47,5 +48,9 @@ def unknown_masks(rows: pa.RecordBatch) -> Mapping[str, Mask]:
 
 
 def count_unknown(rows: pa.RecordBatch) -> Counter[str]:
-    """Return how many rows have a mark by column name."""
-    return Counter({name: int(mask.sum()) for name, mask in unknown_masks(rows).items()})
+    """Return how many rows have a mark by column name, and no value there."""
+    found = Counter[str]()
+    for name, mask in unknown_masks(rows).items():
+        values = rows.column(name) if name in rows.schema.names else None
+        found[name] = int((mask if values is None else mask & as_mask(values.is_null())).sum())
+    return +found

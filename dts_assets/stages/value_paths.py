@@ -229,7 +229,7 @@ def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
     shown, _ = read_back(held_as(stored, pa.string()) if not pa.types.is_binary(stored.type) else stored, "string")
     kept = pa.array([one if is_bad else before for one, is_bad, before in zip(
         shown.to_pylist(), bad.tolist(), cells.texts.to_pylist(), strict=True)], pa.string())  # fmt: skip
-    return Cells(values, kept, cells.unknown)
+    return replace(cells, texts=kept)
 
 
 def _in_type(cells: Cells, lake_type: str) -> Cells:
@@ -237,4 +237,4 @@ def _in_type(cells: Cells, lake_type: str) -> Cells:
     if cells.values.type.equals(arrow_type(lake_type)):
         return cells
     made = _read(cells.values, cells.texts, lake_type)
-    return Cells(made.values, made.texts, cells.unknown)
+    return Cells(made.values, made.texts, cells.unknown, cells.filled)

@@ -1,0 +1,126 @@
+"""Deleted rows keep their last values behind statements that change the rows of their table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.harness import Harness
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, item, items, open_short, short_source
+from tests.flows.source import DATABASE, Ddl, Dml, Source
+from tests.flows.source_tables import ABSENT, Row, Table
+from tests.flows.test_changing_keys import keyed, rebuild
+from tests.tiers import chosen
+
+Orders = Sequence[Sequence[int]]
+ORDERS: Sequence[Orders] = (((0,), (1,), (2,)), ((0, 1, 2),), ((2,), (1,), (0,)), ((0, 1), (2,)), ((1,), (0, 2)))
+SOFT: dict[str, Any] = {"deletes": "soft"}
+
+
+def told_source() -> Source:
+    """A source whose rows nobody follows: they are found by one key for all times there."""
+    source = short_source(items())
+    source._apply = lambda *_: None  # type: ignore[method-assign]
+    return source
+
+
+def send(source: Source, at: int, *pairs: tuple[Row | None, Row | None], window: int, table: Table) -> None:
+    source.transaction(border(window) + at * SECOND, Dml(table, list(pairs)))
+
+
+def filled_source(way: str, table: Table) -> Source:
+    """Rows go in a ``way`` before ``n`` takes no NULL any more; row 6 lives on, as it may where no mode is strict."""
+    source = told_source()
+    send(source, 1, *((None, item(number, None)) for number in (1, 2)), (None, item(3, 5)), window=0, table=table)
+    send(source, 2, (item(1, None), None), window=0, table=table)
+    source.checkpoint(border(0) + 300 * SECOND)
+    match way:
+        case "delete":
+            send(source, 1, (item(2, None), None), (item(3, 5), None), window=1, table=table)
+        case "minimal":
+            lacking = [{"id": number, "n": ABSENT, "note": ABSENT} for number in (2, 3)]
+            send(source, 1, *((one, None) for one in lacking), window=1, table=table)
+        case "move":
+            moves = [(item(number, n), item(number + 20, n)) for number, n in ((2, None), (3, 5))]
+            send(source, 1, *moves, window=1, table=table)
+            send(source, 2, *((new, None) for _, new in moves), window=1, table=table)
+        case _:
+            source.transaction(border(1) + SECOND, Ddl("TRUNCATE TABLE items"))
+    send(source, 4, (None, item(6, None)), window=1, table=table)
+    source.transaction(border(1) + 5 * SECOND, Ddl("ALTER TABLE items MODIFY n INT NOT NULL"))
+    send(source, 6, (None, item(7, 0)), (None, item(8, 0)), window=1, table=table)
+    source.checkpoint(border(1) + 300 * SECOND)
+    send(source, 1, (item(7, 0), None), window=2, table=table)
+    source.checkpoint(border(2) + 300 * SECOND)
+    return source
+
+
+def shown(harness: Harness) -> Counter[tuple[Any, ...]]:
+    """The rows of the snapshot, and which of them live."""
+    rows = harness.rows("snapshot", DATABASE, "items")
+    return Counter((row["id"], row["n"], row["_deleted_at"] is None) for row in rows)
+
+
+@pytest.mark.parametrize("orders", chosen(ORDERS, 3))
+@pytest.mark.parametrize(
+    ("way", "key"),
+    [
+        ("delete", ("id",)),
+        ("minimal", ("id",)),
+        ("move", ("id",)),
+        ("truncate", ("id",)),
+        ("delete", ()),
+        ("truncate", ()),
+    ],
+)
+def test_null_stays_in_deleted_rows_where_a_column_takes_none_any_more(
+    way: str, key: tuple[str, ...], orders: Orders, tmp_path: Path
+) -> None:
+    source = filled_source(way, keyed(key))
+    harness = open_short(bench_in_process(tmp_path, "filled"), tmp_path / "capture", source.messages, **SOFT)
+    harness.raw()
+    harness.entries()
+    for some in orders:
+        harness.tables(*some)
+    harness.settle()
+    moved = [(22, None, False), (23, 5, False)] if way == "move" else []
+    gone = [(1, None, False), (2, None, False), (3, 5, False), (7, 0, False), *moved]
+    expected = Counter([*gone, (6, 0, True), (8, 0, True)])
+    assert shown(harness) == expected
+    harness.tables(1)
+    assert shown(harness) == expected
+    rebuild(harness)
+    assert shown(harness) == expected
+
+
+@pytest.mark.parametrize("orders", chosen(ORDERS, 2))
+def test_a_truncation_leaves_rows_that_were_deleted_before_whatever_their_key_is_now(
+    orders: Orders, tmp_path: Path
+) -> None:
+    """Two rows that went under one key have equal values of the next one: neither takes the place of the other."""
+    source = told_source()
+    send(source, 1, *((None, item(number, 5)) for number in (1, 2)), window=0, table=keyed(("id",)))
+    send(source, 2, *((item(number, 5), None) for number in (1, 2)), window=0, table=keyed(("id",)))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE items DROP PRIMARY KEY, ADD PRIMARY KEY (n)"))
+    send(source, 2, (None, item(3, 6)), window=1, table=keyed(("n",)))
+    source.checkpoint(border(1) + 300 * SECOND)
+    source.transaction(border(2) + SECOND, Ddl("TRUNCATE TABLE items"))
+    send(source, 2, (None, item(4, 7)), window=2, table=keyed(("n",)))
+    source.checkpoint(border(2) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "filled"), tmp_path / "capture", source.messages, **SOFT)
+    harness.raw()
+    harness.entries()
+    for some in orders:
+        harness.tables(*some)
+    harness.settle()
+    expected = Counter([(1, 5, False), (2, 5, False), (3, 6, False), (4, 7, True)])
+    assert shown(harness) == expected
+    rebuild(harness)
+    assert shown(harness) == expected
