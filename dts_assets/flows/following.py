@@ -5,7 +5,7 @@ The columns come in the commit that brings the rows: no reader sees the one with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumns, columns_digest
 from dts_assets.model.tables import TableId
-from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import (
     FollowedTable,
@@ -108,6 +108,16 @@ def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotSta
     if state.present is None:
         return Step(now, 0) if len(before.states) == 1 and not now.is_moved else None
     return Step(now, len(before.states) - 1) if before.digest == state.present.digest else None
+
+
+def may_double_deleted(plan: SnapshotPlan, key: Collection[str], tables: Iterable[FollowedTable]) -> bool:
+    """Return whether a plan that computes keys again could leave deleted rows twice.
+
+    Without a key changes are found by all values. Such a row has the NULL that it had, and its changes have what a statement
+    filled.
+    """
+    keeps = DELETED_AT in plan.state.added
+    return plan.recomputes and keeps and not key and any(one.fills_nulls for one in tables)
 
 
 def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool) -> bool:

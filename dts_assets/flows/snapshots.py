@@ -17,6 +17,7 @@ from dts_assets.flows.following import (
     Step,
     following,
     is_plain,
+    may_double_deleted,
     origins_of,
     step_of,
     unchanged,
@@ -247,11 +248,8 @@ def _follower(
                     for period in periods_between(counts.told_keys(tables.lake_table(one.table)), one.since, one.until)
                 )
                 parts = now.key_parts(told_keys, since=now.created)
-                # A deleted row without a key has NULL where the changes that made it are found by what a statement filled.
-                keeps_null = (
-                    not parts[-1].keys and now.fills_nulls and DELETED_AT in layer.added(pipeline.settings, table)
-                )
-                if step is None or (job.plan.recomputes and (keeps_null or len(parts) > 1)):
+                may_double = may_double_deleted(job.plan, parts[-1].keys, [now])
+                if step is None or may_double or (job.plan.recomputes and len(parts) > 1):
                     job = _job(work, layer, table, replace(opened[table], anew=True), counts)
                     step = Step(now, None)
                 if job.plan.rebuilds:
@@ -353,7 +351,9 @@ def _of_shards(
     key = now.key_of(spans_of(counts.told_keys(table)), keeps=DELETED_AT in layer.added(pipeline.settings, table))
     if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
         return _with_columns(pipeline, job, columns)
-    step = None if key is None else step_of_shards(before, now, job.before)
+    step = None
+    if key is not None and not may_double_deleted(job.plan, key, now.shards.values()):
+        step = step_of_shards(before, now, job.before)
     if step is None:
         job = _job(work, layer, table, replace(opened, anew=True), counts)
     job = _laid_out(pipeline, job, columns)

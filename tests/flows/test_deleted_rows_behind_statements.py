@@ -16,6 +16,9 @@ from tests.flows.short import SECOND, item, items, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
 from tests.flows.source_tables import ABSENT, Row, Table
 from tests.flows.test_changing_keys import keyed, rebuild
+from tests.flows.test_followed_shards import alter
+from tests.flows.test_merged_tables import MERGE, shards_of
+from tests.flows.test_shards import put
 from tests.tiers import chosen
 
 Orders = Sequence[Sequence[int]]
@@ -124,3 +127,32 @@ def test_a_truncation_leaves_rows_that_were_deleted_before_whatever_their_key_is
     assert shown(harness) == expected
     rebuild(harness)
     assert shown(harness) == expected
+
+
+@pytest.mark.parametrize("orders", chosen([((0,), (1,)), ((1,), (0,)), ((0, 1),)], 2))
+@pytest.mark.parametrize("has_key", [True, False])
+def test_null_stays_in_deleted_rows_of_a_shard(orders: Orders, tmp_path: Path, *, has_key: bool) -> None:
+    """One of two shards takes no NULL any more; the row that it has gets 0, and the row that it had keeps NULL."""
+    tables = shards_of(2, 1, keyed=has_key)
+    source = short_source(*tables)
+    source._apply = lambda *_: None  # type: ignore[method-assign]
+    for number, table in enumerate(tables):
+        put(source, 0, 1 + number, table, 1, 2, n=None)
+        send(source, 5 + number, ({"id": 1, "n": None, "note": None}, None), window=0, table=table)
+    source.checkpoint(border(0) + 300 * SECOND)
+    alter(source, 1, 1, tables[:1], "MODIFY n int NOT NULL")
+    put(source, 1, 5, tables[0], 3, n=0)
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "filled"), tmp_path / "capture", source.messages, windows=2, merge=MERGE, **SOFT
+    )
+    harness.raw()
+    harness.entries()
+    expected = [("shop_00", 1, None, False), ("shop_00", 2, 0, True), ("shop_00", 3, 0, True)]
+    expected += [("shop_01", 1, None, False), ("shop_01", 2, None, True)]
+    for some in (*orders, (0,)):
+        harness.tables(*some)
+        harness.settle()
+    rows = harness.rows("snapshot", "shop", "orders")
+    found = [(row["_source_database"], row["id"], row["n"], row["_deleted_at"] is None) for row in rows]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
