@@ -285,13 +285,16 @@ class Changes:
         return self._told.texts(image, place)
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose value no rule of servers tells, or was NULL until a statement; None where there is none."""
+        """Return the changes whose value no rule of servers tells, or was NULL until a statement.
+
+        None stands for no such change.
+        """
         return None if isinstance(self._images, StoredImages) else self._images.unknown(image, place)
 
     def unknown_key(self, image: str, place: int) -> Mask:
-        """Return the changes whose key has a value that no rule of servers tells, or that was NULL until a statement.
+        """Return the changes whose key has a value that no rule of servers tells.
 
-        Where the image was not sent the column, its value is that of the other image.
+        A value that was NULL until a statement counts, too. Where the image was not sent the column, its value is that of the other image.
         """
         images, none = (image, "before" if image == "after" else "after"), np.zeros(self.count, np.bool_)
         mine, others = (none if mask is None else mask for mask in (self.unknown(one, place) for one in images))

@@ -93,7 +93,10 @@ class FollowedImages:
         return self._made[image][place][1]
 
     def unknown(self, image: str, place: int) -> Mask | None:
-        """Return the changes whose value no rule of servers tells, or was NULL until a statement; None where there is none."""
+        """Return the changes whose value no rule of servers tells, or was NULL until a statement.
+
+        None stands for no such change.
+        """
         return self._made[image][place][2]
 
     def absent(self, image: str, place: int) -> Mask | None:

@@ -14,7 +14,7 @@ one, however often the row moved. Each column then has the value of the last ope
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def values_of(
 ) -> dict[str, pa.Array]:
     """Return the source columns of the rows that were found, and ``_invalid``, by their names in the lake.
 
-    Of those that were ``deleted`` no statement has filled a NULL.
+    In those that were ``deleted`` no statement behind that has filled a NULL.
     """
     at = pa.array(found.operations)
     # Key columns come from the key, since the row's image may lack them.
@@ -77,8 +77,11 @@ def values_of(
     columns = {shape.names[place]: values for place, values in {**keys, **others}.items()}
     marks = _marks(operations, found, shape)
     gone = np.zeros(len(found.operations), np.bool_) if deleted is None else deleted
-    for name, mask in marks.items() if gone.any() else ():
-        filled = mask & gone & as_mask(columns[name].is_valid())
+    # The image of the change that deletes is marked, too, unless its row was filled while it lived.
+    behind = _marks(operations, replace(found, sent={}), shape) if gone.any() else {}
+    for name, later in behind.items():
+        mask = marks[name]
+        filled = mask & later & gone & as_mask(columns[name].is_valid())
         columns[name], marks[name] = with_nulls(columns[name], filled), mask & ~filled
     unknown = {UNKNOWN: unknown_names(marks, len(found.operations))} if marks else {}
     return {**columns, "_invalid": _invalid(operations, found, shape), **unknown}
