@@ -294,7 +294,8 @@ class Changes:
     def unknown_key(self, image: str, place: int) -> Mask:
         """Return the changes whose key has a value that no rule of servers tells.
 
-        A value that was NULL until a statement counts, too. Where the image was not sent the column, its value is that of the other image.
+        A value that was NULL until a statement counts, too. Where the image was not sent the column, its value is
+        that of the other image.
         """
         images, none = (image, "before" if image == "after" else "after"), np.zeros(self.count, np.bool_)
         mine, others = (none if mask is None else mask for mask in (self.unknown(one, place) for one in images))
