@@ -51,7 +51,7 @@ TABLE: tuple[Row, ...] = (
     Row("decode", "entries to typed columns, 1 or 2 tables, one core", "a plain protobuf loop, its time by ours",
         _tables(1, 2), ">= 4.5"),
     Row("decode", "the same, 50 tables", "the same", _tables(50), ">= 4"),
-    Row("decode", "the same, 1000 tables", "the same", _tables(1000), ">= 2.5"),
+    Row("decode", "the same, 1000 tables", "the same", _tables(1000), ">= 3.5"),
     Row("decode", "the same, rows with 20 KB of text and blob", "the same", lambda case: "fat" in case, ">= 1.2"),
     Row("decode_json", "DRS JSON-C to typed columns, one row a message, one core",
         "json.loads and a loop over every value, its time by ours", lambda case: case.endswith("-1r"), ">= 2.5"),

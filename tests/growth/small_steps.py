@@ -181,12 +181,20 @@ def _entries(count: int, *, lists: int) -> pa.RecordBatch:
     return batch(*made)
 
 
+def _ragged_entries(count: int) -> pa.RecordBatch:
+    """Entries of which every fifth lacks a value, so that its row is taken out."""
+    columns = [("id", "int(11)"), ("n", "int(11)")]
+    made = [dml(columns, [([], [NUMBER] * (1 if number % 5 == 0 else 2))], table="t0") for number in range(count)]
+    return batch(*made)
+
+
 def _changes_of_one_table(entries: pa.RecordBatch) -> object:
     return DtsProtobuf().changes(entries, {TableId("shopdb", "", "t0"): (Column("id", "int", True),)})
 
 
 _STEPS: dict[str, Case] = {
     "entries of tables that are not wanted": (lambda count: _entries(count, lists=1), _changes_of_one_table),
+    "entries of which some cannot be used": (_ragged_entries, _changes_of_one_table),
     "entries with many lists of columns": (lambda count: _entries(count, lists=50), _changes_of_one_table),
     "moves in order": (lambda count: _pairs(count, shuffled=False), connected),
     "moves in any order": (lambda count: _pairs(count, shuffled=True), connected),

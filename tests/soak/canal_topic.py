@@ -88,7 +88,10 @@ class _Source:
         for place, row in zip(places, new, strict=True):
             rows[place] = row
         changed = [{key: one[key] for key in one if one[key] != row[key]} for one, row in zip(old, new, strict=True)]
-        self._event(name, kind, new, changed)
+        # A server logs no row that an UPDATE leaves as it was.
+        logged = [(row, was) for row, was in zip(new, changed, strict=True) if was]
+        if logged:
+            self._event(name, kind, [row for row, _ in logged], [was for _, was in logged])
 
     def _changes(self, name: str, column: str) -> bool:
         return column not in (KEYS[name] or ()) and self.random.random() < 0.4
