@@ -77,10 +77,29 @@ def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Ma
     """Return the operations by row and in order, and which of them begin a group."""
     names = ("lineage", "file", "position", "piece", "row_number")
     lineage, file, offset, piece, number = (operations.numbers(name) for name in names)
-    # An update leaves before it takes; pieces of one event have no order, and leaving comes first there, too.
-    order = np.lexsort((number, piece, operations.takes, offset, file, lineage, codes))
+    # Rows of an event follow each other, and an update leaves before it takes. Pieces of an event in several Kafka partitions
+    # have no order: where equal rows are in several of them, leaving comes first.
+    apart = _in_several_pieces(piece, offset, file, lineage, codes)
+    first, second = np.where(apart, operations.takes, number), np.where(apart, piece, operations.takes)
+    order = np.lexsort((number, second, first, offset, file, lineage, codes))
     ordered = codes[order]
     return order, np.append(np.ones(min(1, len(order)), np.bool_), ordered[1:] != ordered[:-1])
+
+
+def _in_several_pieces(piece: Numbers, *event: Numbers) -> Mask:
+    """Return the operations on a row that has operations in several pieces of one event.
+
+    ``event`` has the numbers that tell the events, and the rows, apart.
+    """
+    found = np.zeros(len(piece), np.bool_)
+    if not len(piece) or (piece == piece[0]).all():
+        return found
+    order = np.lexsort((piece, *event))
+    begins = np.append(True, np.logical_or.reduce([one[order][1:] != one[order][:-1] for one in event]))
+    group = np.cumsum(begins) - 1
+    others = np.append(False, piece[order][1:] != piece[order][:-1]) & ~begins
+    found[order] = (np.bincount(group[others], minlength=int(group[-1]) + 1) > 0)[group]
+    return found
 
 
 def _some_left(operations: Operations, order: Numbers) -> Numbers:

@@ -96,6 +96,11 @@ SCRIPTS: Mapping[str, tuple[Said, ...]] = {
         "INSERT INTO t VALUES (4, 'y', 5)", 2, "ALTER TABLE t MODIFY n VARCHAR(9)", "UPDATE t SET n = 'zwei' WHERE n = '2'",
         "ALTER TABLE t DROP word", "DELETE FROM t WHERE n = '1'",
     ),
+    "rows of one event replace each other in a table without a primary key": (
+        "CREATE TABLE t (b INT UNIQUE NOT NULL, d VARCHAR(9))", "INSERT INTO t VALUES (1, '')",
+        "REPLACE INTO t VALUES (2, 'x'), (1, NULL)", "REPLACE INTO t VALUES (3, 'first'), (3, 'second'), (3, 'third')", 1,
+        "ALTER TABLE t ADD c INT DEFAULT 5",
+    ),
     "a statement for a table in a window without any row of it": (
         _T, _ROWS, 1, "ALTER TABLE t ADD c INT DEFAULT 7", 2, "INSERT INTO t VALUES (4, 40, 'four', 44)", 3,
         "ALTER TABLE t DROP a, MODIFY c VARCHAR(9)",

@@ -42,12 +42,6 @@ def history(seed: int, steps: int) -> tuple[list[Change], Counter[Row]]:
     return changes, +rows
 
 
-def events(seed: int, steps: int) -> tuple[list[Change], Counter[Row]]:
-    """The same, each change with an event of its own: rows of one event leave before others come."""
-    changes, rows = history(seed, steps)
-    return [replace(one, row_number=0, position=at(1, number)) for number, one in enumerate(changes)], rows
-
-
 def held(rows: pa.RecordBatch) -> Counter[Row]:
     return Counter(tuple(one[name] for name in NAMES) for one in rows.to_pylist())
 
@@ -58,8 +52,11 @@ def whole(rows: pa.RecordBatch) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(times(20, 300)))
 def test_a_bag_holds_what_the_database_holds(seed: int) -> None:
-    """In one piece, going on from any middle, with rows made again, and shared out: always the same rows."""
-    changes, rows = events(seed, 40)
+    """In one piece, going on from any middle, with rows made again, and shared out: always the same rows.
+
+    An event has three changes, of which a later one may take a row away that an earlier one has brought.
+    """
+    changes, rows = history(seed, 40)
     nothing = stored([])
     once = merged(nothing, [batch(changes)], shape=BAG, fold_absent=True)
     assert held(once) == rows
@@ -84,7 +81,7 @@ def _unlike(one: Change) -> set[str]:
 @pytest.mark.parametrize("seed", range(times(20, 300)))
 def test_what_one_image_lacks_is_the_others(seed: int) -> None:
     chance = random.Random(seed)
-    changes, rows = events(seed, 40)
+    changes, rows = history(seed, 40)
     some = []
     for one in changes:
         lacks = tuple(column.name for column in COLUMNS if column.name not in _unlike(one) and chance.random() < 0.5)
@@ -99,7 +96,7 @@ def test_what_one_image_lacks_is_the_others(seed: int) -> None:
 def test_a_change_that_does_not_tell_its_row_changes_nothing(seed: int, shares: int) -> None:
     """Neither in a snapshot nor in a history, whether it comes at once or behind what stands."""
     chance = random.Random(seed)
-    changes, _ = events(seed, 40)
+    changes, _ = history(seed, 40)
     vague = [
         replace(one, unsent=("name",), absent=("name",) if one.after is not None else ())
         if one.before is not None and chance.random() < 0.4
