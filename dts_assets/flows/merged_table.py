@@ -140,7 +140,7 @@ class MergedTable:
         parts = {} if with_rows else {"before": names, "after": names}
         hashed = hashed or self.needs_rows
         for source in self.changelogs:
-            mine = shape if source.filtered is not False else replace(shape, judged=None)
+            mine = _shape_under(source, shape)
             for batch in source.batches(paths, shape.change_columns, parts=parts):
                 yield operations_of(batch, mine, self.counted, hashed=hashed, with_rows=with_rows)
         for era in self.eras:
@@ -153,7 +153,7 @@ class MergedTable:
         shape = replace(self.shape, followed=era.arrived)
         names, counted = shape.key_fields, Counted(self.counted.after)
         for source in self.arrivals[era.arrival]:
-            mine = shape if source.filtered is not False else replace(shape, judged=None)
+            mine = _shape_under(source, shape)
             for batch in source.batches(
                 paths, shape.change_columns, parts={} if with_rows else {"before": names, "after": names}
             ):
@@ -203,3 +203,8 @@ class MergedTable:
             clause = "some of its rows came from another table, which has another filter"
         if clause is not None:
             raise LakeTableError(str(self.table), f"a change lacks a column of its row filter, and {clause}", WAY_OUT)
+
+
+def _shape_under(source: ChangesSource, shape: RowShape) -> RowShape:
+    """Return the shape of changes; none is judged where their source is under no row filter."""
+    return replace(shape, judged=None) if source.filtered is False else shape

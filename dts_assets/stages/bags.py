@@ -19,6 +19,7 @@ from dts_assets.model.added_columns import AUDITED
 from dts_assets.stages.change_columns import SHOWN
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Mask, Numbers
+from dts_assets.stages.row_places import POSITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ def unmatched_removals(adds: Mask, firsts: Mask) -> Mask:
 
 def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Mask]:
     """Return the operations by row and in order, and which of them begin a group."""
-    names = ("lineage", "file", "position", "piece", "row_number")
-    lineage, file, offset, piece, number = (operations.numbers(name) for name in names)
+    lineage, file, offset, piece, number = (operations.numbers(name) for name in (*POSITION, "piece", "row_number"))
     # Rows of an event follow each other, and an update leaves before it takes. Pieces of an event in several Kafka partitions
     # have no order: where equal rows are in several of them, leaving comes first.
     apart = _in_several_pieces(piece, offset, file, lineage, codes)

@@ -31,7 +31,7 @@ from dts_assets.stages.change_columns import (
 )
 from dts_assets.stages.judging_marks import judging_marks
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
-from dts_assets.stages.row_places import POSITION, positions_of
+from dts_assets.stages.row_places import POSITION, places_in, positions_of
 from dts_assets.stages.shard_truncations import next_truncations
 from dts_assets.stages.stored_images import IMAGES
 from dts_assets.stages.unknown_values import unknown_masks
@@ -204,7 +204,7 @@ So the version is older than any change, and versions that stand keep their orde
 def _place_of_versions(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     """Return the operation, time, place and end of versions that stand."""
     begin, ended = rows.column("_valid_from_position"), rows.column("_valid_to").is_valid()
-    lineage, file, offset = (as_numbers(pc.struct_field(begin, name)) for name in POSITION)
+    lineage, file, offset = places_in(begin)
     return {
         "takes": pc.invert(ended),
         "op": rows.column("_op"),

@@ -21,8 +21,12 @@ Place = tuple[Numbers, Numbers, Numbers]
 
 def positions_of(changes: pa.RecordBatch) -> Place:
     """Return the source positions of changes."""
-    position = changes.column("source_position")
-    lineage, file, offset = (as_numbers(pc.struct_field(position, name)) for name in POSITION)
+    return places_in(changes.column("source_position"))
+
+
+def places_in(positions: pa.StructArray) -> Place:
+    """Return a column of source positions as columns of their parts."""
+    lineage, file, offset = (as_numbers(pc.struct_field(positions, name)) for name in POSITION)
     return lineage, file, offset
 
 

@@ -22,7 +22,7 @@ from dts_assets.stages.history_statements import ColumnFill, HistoryStatement
 from dts_assets.stages.key_operations import Operations, joined, standing
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers
 from dts_assets.stages.row_folds import MadeRows
-from dts_assets.stages.row_places import POSITION
+from dts_assets.stages.row_places import POSITION, places_in
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import invalid_texts, text_of
 from dts_assets.stages.value_paths import followed
@@ -211,6 +211,6 @@ def _values(rows: pa.RecordBatch, shape: RowShape, fill: ColumnFill) -> Cells:
 def _begun_at(rows: pa.RecordBatch, position: SourcePosition) -> Mask:
     """Return which versions began at a position or behind it."""
     begin = rows.column("_valid_from_position")
-    lineage, file, offset = (as_numbers(pc.struct_field(begin, name)) for name in POSITION)
+    lineage, file, offset = places_in(begin)
     later = (file > position.file) | ((file == position.file) & (offset >= position.position))
     return np.asarray((lineage > position.lineage) | ((lineage == position.lineage) & later), np.bool_)

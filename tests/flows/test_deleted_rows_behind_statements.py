@@ -71,6 +71,17 @@ def shown(harness: Harness) -> Counter[tuple[Any, ...]]:
     return Counter((row["id"], row["n"], row["_deleted_at"] is None) for row in rows)
 
 
+def made(source: Source, orders: Orders, folder: Path) -> Harness:
+    """A lake of soft deletes, whose tables were made in some orders of windows."""
+    harness = open_short(bench_in_process(folder, "filled"), folder / "capture", source.messages, **SOFT)
+    harness.raw()
+    harness.entries()
+    for some in orders:
+        harness.tables(*some)
+    harness.settle()
+    return harness
+
+
 @pytest.mark.parametrize("orders", chosen(ORDERS, 3))
 @pytest.mark.parametrize(
     ("way", "key"),
@@ -87,12 +98,7 @@ def test_null_stays_in_deleted_rows_where_a_column_takes_none_any_more(
     way: str, key: tuple[str, ...], orders: Orders, tmp_path: Path
 ) -> None:
     source = filled_source(way, keyed(key))
-    harness = open_short(bench_in_process(tmp_path, "filled"), tmp_path / "capture", source.messages, **SOFT)
-    harness.raw()
-    harness.entries()
-    for some in orders:
-        harness.tables(*some)
-    harness.settle()
+    harness = made(source, orders, tmp_path)
     moved = [(22, None, False), (23, 5, False)] if way == "move" else []
     gone = [(1, None, False), (2, None, False), (3, 5, False), (7, 0, False), (9, 0, False), *moved]
     expected = Counter([*gone, (6, 0, True), (8, 0, True)])
@@ -118,12 +124,7 @@ def test_a_truncation_leaves_rows_that_were_deleted_before_whatever_their_key_is
     source.transaction(border(2) + SECOND, Ddl("TRUNCATE TABLE items"))
     send(source, 2, (None, item(4, 7)), window=2, table=keyed(("n",)))
     source.checkpoint(border(2) + 300 * SECOND)
-    harness = open_short(bench_in_process(tmp_path, "filled"), tmp_path / "capture", source.messages, **SOFT)
-    harness.raw()
-    harness.entries()
-    for some in orders:
-        harness.tables(*some)
-    harness.settle()
+    harness = made(source, orders, tmp_path)
     expected = Counter([(1, 5, False), (2, 5, False), (3, 6, False), (4, 7, True)])
     assert shown(harness) == expected
     rebuild(harness)

@@ -20,15 +20,22 @@ from dts_assets.stages.soft_deletes import rows_with_deleted
 from tests.stages.worlds import COLUMNS, HOUR, START, Change, Key, Row, Shown
 
 IMAGE = pa.struct([("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("amount", pa.int32())])
-CHANGES = pa.schema(
-    [
-        ("op", pa.string()), ("before", IMAGE), ("after", IMAGE), ("event_time", pa.timestamp("us", "UTC")),
-        ("source_position", pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])),
-        ("row_number", pa.int32()), ("kafka_partition", pa.int32()), ("kafka_offset", pa.int64()),
-        ("window_start", pa.timestamp("us", "UTC")), ("absent", pa.list_(pa.string())),
-        ("invalid", pa.map_(pa.string(), pa.string())),
-    ]
-)  # fmt: skip
+
+
+def changes_of(image: pa.StructType) -> pa.Schema:
+    """The columns of a changelog with such images."""
+    return pa.schema(
+        [
+            ("op", pa.string()), ("before", image), ("after", image), ("event_time", pa.timestamp("us", "UTC")),
+            ("source_position", pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])),
+            ("row_number", pa.int32()), ("kafka_partition", pa.int32()), ("kafka_offset", pa.int64()),
+            ("window_start", pa.timestamp("us", "UTC")), ("absent", pa.list_(pa.string())),
+            ("invalid", pa.map_(pa.string(), pa.string())),
+        ]
+    )  # fmt: skip
+
+
+CHANGES = changes_of(IMAGE)
 SNAPSHOT = pa.schema(
     [
         ("world", pa.int32()), ("id.no", pa.int32()), ("name", pa.string()), ("_source_amount", pa.int64()),

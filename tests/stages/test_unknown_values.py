@@ -28,6 +28,7 @@ from dts_assets.stages.value_paths import ValuePath, ValueStep
 from dts_assets.wire.ddl.column_definitions import Fill
 from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
+from tests.stages.merging import changes_of
 from tests.stages.worlds import HOUR, START
 
 TABLE = TableId("d", "", "t")
@@ -36,15 +37,7 @@ WORD, WHOLE = SchemaColumn("n", "varchar(20)", "utf8mb4"), SchemaColumn("n", "in
 TO_WHOLE = ValueStep(ColumnModified(TABLE, WORD, WHOLE), datetime(2026, 1, 5))
 UNSAID = ValueStep(ColumnAdded(TABLE, SchemaColumn("n", "int(11)"), None, Fill.UNKNOWN, None), None)
 IMAGE = pa.struct([("id", pa.int32()), ("n", pa.string())])
-CHANGES = pa.schema(
-    [
-        ("op", pa.string()), ("before", IMAGE), ("after", IMAGE), ("event_time", pa.timestamp("us", "UTC")),
-        ("source_position", pa.struct([("lineage", pa.int32()), ("file", pa.int64()), ("position", pa.int64())])),
-        ("row_number", pa.int32()), ("kafka_partition", pa.int32()), ("kafka_offset", pa.int64()),
-        ("window_start", pa.timestamp("us", "UTC")), ("absent", pa.list_(pa.string())),
-        ("invalid", pa.map_(pa.string(), pa.string())),
-    ]
-)  # fmt: skip
+CHANGES = changes_of(IMAGE)
 ROWS = pa.schema(
     [
         ("id", pa.int32()), ("n", pa.int32()), ("_event_time", pa.timestamp("us", "UTC")), ("_kafka_partition", pa.int32()),
