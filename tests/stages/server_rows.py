@@ -58,6 +58,8 @@ def cell(value: Any, kind: ServerType) -> tuple[Any, str | None]:
 
 
 def lake_value(value: Any, kind: ServerType) -> Any:
+    if kind.kind in (Kind.ENUM, Kind.SET) and isinstance(value, bytes):
+        return value.decode()  # the driver hands over the labels of charset binary as bytes
     if value is None or kind.kind in (Kind.TEXT, Kind.TIME, Kind.ENUM, Kind.SET, Kind.BYTES):
         return value
     if kind.kind is Kind.DATE:
