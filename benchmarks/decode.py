@@ -88,7 +88,8 @@ def measure(case: Case, *, turns: int, seed: int, engine: Engine = BEST_ENGINE, 
     decoded = wire.entries(array)
     asked: dict[TableId, tuple[Column, ...]] = {
         shape.table: tuple(
-            Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+            Column(one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
+            for one in shape.columns
         )
         for shape in decoded.shapes
     }

@@ -168,7 +168,8 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     payloads, wire = array.to_pylist(), DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
     (shape,) = wire.entries(array).shapes
     columns = tuple(
-        Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+        Column(one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
+        for one in shape.columns
     )
 
     def ours() -> Any:

@@ -136,7 +136,7 @@ class Shown:
 
     def _changes(self, row: Mapping[str, Any], stock: Stock, wire: WireFormat) -> None:
         columns = tuple(
-            Column(shape.name, wire.column_type(shape.original_type, unsigned=False), shape.is_key)
+            Column(shape.name, wire.column_type(shape.original_type, unsigned=False, table=table_of(row)), shape.is_key)
             for shape in stock.shapes(row)
         )
         schema = pa.schema({"payload": pa.binary(), **dict.fromkeys(("database", "schema", "table"), pa.string())})

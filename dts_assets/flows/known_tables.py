@@ -118,7 +118,8 @@ def _add_shape(
     """
     described = {column.name: column for column in shape.columns}
     there = [_names_of(column) for column in {**known, **columns}.values()]
-    named = named_columns(there, list(described), ignores_case=pipeline.settings.traits.ignores_case)
+    ignores_case = pipeline.settings.traits.ignores_case and not shape.table.schema
+    named = named_columns(there, list(described), ignores_case=ignores_case)
     for column, names in zip(described.values(), named, strict=True):
         key = same_name(names.lake)
         columns[key] = _registered(pipeline, shape.table, column, names, columns.get(key) or known.get(key))
@@ -361,7 +362,7 @@ def _is_remapped(pipeline: Pipeline, table: TableId, column: ColumnShape, known:
     """Tell whether ``type_mapping`` gives another type to what a column has always been at the source."""
 
     def mapped(original_type: str) -> str | None:
-        usual = pipeline.format.column_type(original_type, unsigned=False)
+        usual = pipeline.format.column_type(original_type, unsigned=False, table=table)
         return pipeline.settings.mapped_type(table, original_type, usual)
 
     wanted = mapped(column.original_type)

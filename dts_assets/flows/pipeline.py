@@ -187,7 +187,7 @@ class Pipeline:
 
         ``unsigned`` says that a value was unsigned although the type's text does not say so.
         """
-        usual = self.format.column_type(original_type, unsigned=unsigned)
+        usual = self.format.column_type(original_type, unsigned=unsigned, table=table)
         return self.settings.mapped_type(table, original_type, usual) or usual
 
     def shaping_settings(self) -> str:

@@ -12,7 +12,6 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.effects import EffectKind
-from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.format import TableShape
 
 
@@ -25,7 +24,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     effects = [
         (one.position, effect)
         for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place))
-        for effect in effects_of(one.sql, one.database).effects
+        for effect in one.parsed.effects
     ]
     if not any(effect.kind is EffectKind.RENAME_TABLE for _, effect in effects):
         return frozenset()
@@ -55,7 +54,7 @@ def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset
     renames = [
         effect.tables
         for one in sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
-        for effect in effects_of(one.sql, one.database).effects
+        for effect in one.parsed.effects
         if effect.kind is EffectKind.RENAME_TABLE
     ]
     for old, new in renames:

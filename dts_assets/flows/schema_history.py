@@ -34,7 +34,7 @@ RULES = ServerRules()
 
 DDL_COLUMNS = (
     "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
-    "database", "sql", "effect",
+    "database", "sql", "effect", "source_type",
 )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def related_tables(
     """
     related = set(tables)
     by_word = TablesByWord({*known, *related})
-    groups = [found for one in statements if len(found := by_word.named_in(one.sql)) > 1]
+    groups = [found for one in statements if len(found := by_word.named_in(one.naming_text)) > 1]
     of_table: dict[TableId, list[frozenset[TableId]]] = {}
     for group in groups:
         for one in group:
@@ -151,4 +151,6 @@ def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterat
     store = pipeline.lake.file_store(path) if files else None
     for file in files:
         assert store is not None, "files have a store"
-        yield from read_batches(store, [file.path], DDL_COLUMNS)
+        yield from read_batches(
+            store, [file.path], DDL_COLUMNS, optional=("source_type",)
+        )  # an earlier version had none

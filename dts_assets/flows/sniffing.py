@@ -194,7 +194,7 @@ class _Found:
         """Note the columns of a shape; a column that is known keeps its place."""
         table = self.tables.setdefault(shape.table, SniffedTable(shape.table))
         for one in shape.columns:
-            kind = wire.column_type(one.original_type, unsigned=(shape.table, one.name) in unsigned)
+            kind = wire.column_type(one.original_type, unsigned=(shape.table, one.name) in unsigned, table=shape.table)
             table.columns[one.name] = Column(one.name, kind, one.is_key)
             table.source_types[one.name] = one.original_type
 

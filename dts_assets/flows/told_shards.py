@@ -47,4 +47,4 @@ def _altered(
 ) -> Collection[tuple[datetime | None, TableId]]:
     """Return the windows with a statement that may be about a shard, with the shard."""
     by_word = TablesByWord(shards)
-    return {(one.window_start, shard) for one in statements for shard in by_word.named_in(one.sql)}
+    return {(one.window_start, shard) for one in statements for shard in by_word.named_in(one.naming_text)}

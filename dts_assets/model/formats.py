@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+UNCHANGED_VALUE = "unchanged-toast-datum"
+"""The text of PostgreSQL's test_decoding for a large value that an UPDATE left as it was."""
+
 PLANNED_FORMATS = ("dts-json",)
 """Names that the configuration promises and that no package registers yet."""
 
@@ -54,9 +57,9 @@ class FormatTraits:
 
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
     schema file of the customer's own, ``ignores_case`` that names of columns which differ in case only are spellings of one
-    column, as in MySQL. ``rows_apart`` says that each row of a binlog event is a message of its own. ``roles`` are those that a
-    configuration may name fields for, where no vendor's document fixes them: ``("operation", "table")``; such a format takes a
-    framing, too.
+    column, as in MySQL; in tables with a schema they never are. ``rows_apart`` says that each row of a binlog event is a message
+    of its own. ``roles`` are those that a configuration may name fields for, where no vendor's document fixes them:
+    ``("operation", "table")``; such a format takes a framing, too.
     """
 
     kind: str
@@ -74,10 +77,12 @@ class FormatSettings:
 
     ``source_time_zone`` (``+08:00`` or ``Asia/Shanghai``) is the zone of instants that carry none; ``schema`` is the content
     of the schema file, so that workers need no file. ``fields`` are pairs of a role and the field that plays it:
-    ``("operation", "header.op")``.
+    ``("operation", "header.op")``. ``unchanged_value`` is the text for a large value that an UPDATE left as it was, None without
+    such a text.
     """
 
     source_time_zone: str = "+00:00"
     schema: bytes | None = None
     framing: Framing = Framing.AUTO
     fields: tuple[tuple[str, str], ...] = ()
+    unchanged_value: str | None = UNCHANGED_VALUE

@@ -17,6 +17,14 @@ def words_of(sql: str) -> str:
     return " ".join(sorted(set(_WORD.findall(sql))))
 
 
+def in_every_case(sql: str) -> str:
+    """Return a text in which names without quotes stand as any server spells them.
+
+    PostgreSQL keeps such names in lower case, and Oracle in upper case, however a statement writes them.
+    """
+    return f"{sql} {sql.lower()} {sql.upper()}"
+
+
 def tables_in_words(words: str, tables: Iterable[TableId]) -> list[TableId]:
     """Return those of some tables whose names consist of such words, in their order.
 

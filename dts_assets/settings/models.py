@@ -20,7 +20,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dts_assets.errors import WireFormatError
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
-from dts_assets.model.formats import FormatSettings, FormatTraits, Framing
+from dts_assets.model.formats import UNCHANGED_VALUE, FormatSettings, FormatTraits, Framing
 from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.message_retention import MessageAges
 from dts_assets.model.routes import Routes, table_of
@@ -149,13 +149,10 @@ class Subscription(Part):
         description="How the messages are encoded.", json_schema_extra=_with_format_names
     )
     schema_file: AbsolutePath | None = Field(
-        None,
-        alias="schema",
-        description="The customer's own schema file, for formats that are read with one.",
+        None, alias="schema", description="The customer's own schema file, for formats that are read with one."
     )
     framing: Literal["auto", "raw", "confluent", "container"] = Field(
-        "auto",
-        description="The frame of Avro records, where the format fixes none; auto: each message tells.",
+        "auto", description="The frame of Avro records, where the format fixes none; auto: each message tells."
     )
     avro: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default_factory=dict,
@@ -217,6 +214,9 @@ class Subscription(Part):
         default_factory=dict,
         description="Lake types that are to be others than usual; or lists by globs, of which the first that matches counts.",
         json_schema_extra={"default": []},
+    )
+    unchanged_value: str | None = Field(
+        UNCHANGED_VALUE, description="The text of PostgreSQL for a large value that an UPDATE left as it was; or null."
     )
     columns: ColumnRules = Field(
         default_factory=dict,
@@ -351,7 +351,8 @@ class Subscription(Part):
         except OSError as error:
             what = f"its schema file {self.schema_file} cannot be read ({error.strerror})"
             raise WireFormatError(self.format, what) from None
-        return FormatSettings(self.source_time_zone, schema, Framing(self.framing), tuple(sorted(self.avro.items())))
+        fields = tuple(sorted(self.avro.items()))
+        return FormatSettings(self.source_time_zone, schema, Framing(self.framing), fields, self.unchanged_value)
 
     @property
     def registry_path(self) -> Path:

@@ -12,19 +12,20 @@ import pyarrow.compute as pc
 
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.statement_words import tables_in_words, words_of
+from dts_assets.model.source_types import OTHER_DIALECTS
+from dts_assets.model.statement_words import in_every_case, tables_in_words, words_of
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps
-from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.effects import HARMLESS, NOT_PARSED, EffectKind, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
-from dts_assets.wire.ddl.schema_history import SourceStatement, names_table
+from dts_assets.wire.ddl.schema_history import OTHER_DIALECT, SourceStatement, names_table
 from dts_assets.wire.ddl.schema_news import APPLIED, applied_text
 from dts_assets.wire.format import TableChanges
 
-DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "database", "properties")
+DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "source_type", "database", "properties")
 """The columns of ``entries`` that statements are read from; beside them stands ``lineage``, which the ledger decides."""
 
 FIRST_STATE = "INIT_DDL"
@@ -44,7 +45,7 @@ _EMPTYING_SOME = _EMPTYING | {EffectKind.DROP_DATABASE}
 class Statement:
     """A statement: the row of its batch, its text, and its effects.
 
-    Of a first state ``effect`` alone counts, not ``parsed``.
+    Of a first state ``effect`` alone counts, not ``parsed``. Statements of sources beside the MySQL family are never parsed.
     """
 
     index: int
@@ -53,6 +54,24 @@ class Statement:
     execution_seconds: int | None
     parsed: ParsedDdl
     is_first_state: bool
+    source_type: str = ""
+
+    @property
+    def is_of_other_dialect(self) -> bool:
+        """True if the statement is of a source beside the MySQL family."""
+        return self.source_type in OTHER_DIALECTS
+
+    @property
+    def applied(self) -> str:
+        """``yes`` where snapshots follow the statement, else the reason why they do not."""
+        if self.is_first_state:
+            return APPLIED
+        return OTHER_DIALECT if self.is_of_other_dialect else applied_text(self.sql, self.database)
+
+    @property
+    def naming_text(self) -> str:
+        """The text in which names of tables stand, as far as the statement may name them."""
+        return in_every_case(self.sql) if self.is_of_other_dialect else self.sql
 
     @property
     def effect(self) -> str | None:
@@ -94,7 +113,7 @@ class Statement:
 
         Each may name a table that it changes.
         """
-        return None if self.is_first_state or self.parsed.parsed else words_of(self.sql)
+        return None if self.is_first_state or self.parsed.parsed else words_of(self.naming_text)
 
 
 def statements(entries: pa.RecordBatch) -> list[Statement]:
@@ -109,8 +128,9 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
         kinds = (entries["message_type"][index].as_py(), properties.get("type"))
         sql, database = properties.get("sql") or "", entries["database"][index].as_py() or ""
         execution_seconds = _whole_seconds(properties.get("executionTime") or "")
-        parsed, is_first_state = effects_of(sql, database), FIRST_STATE in kinds
-        found.append(Statement(index, sql, database, execution_seconds, parsed, is_first_state))
+        source_type = entries["source_type"][index].as_py() or ""
+        parsed = NOT_PARSED if source_type in OTHER_DIALECTS else effects_of(sql, database)
+        found.append(Statement(index, sql, database, execution_seconds, parsed, FIRST_STATE in kinds, source_type))
     return found
 
 
@@ -139,9 +159,8 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
         "sql": pa.array([one.sql for one in found], pa.string()),
         "parsed": pa.array([one.is_first_state or one.parsed.parsed for one in found], pa.bool_()),
         "effect": pa.array([one.effect for one in found], pa.string()),
-        "applied": pa.array(
-            [APPLIED if one.is_first_state else applied_text(one.sql, one.database or "") for one in found], pa.string()
-        ),
+        "applied": pa.array([one.applied for one in found], pa.string()),
+        "source_type": pa.array([one.source_type or None for one in found], pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -159,6 +178,7 @@ def source_statements(rows: pa.RecordBatch) -> list[SourceStatement]:
             row["window_start"],
             (row["kafka_partition"], row["kafka_offset"]),
             is_first_state=row["effect"] == _FIRST_STATE_EFFECT,
+            source_type=row.get("source_type") or "",
         )
         for row in rows.to_pylist()
     ]
@@ -191,7 +211,7 @@ def changed_tables(found: list[Statement], tables: Mapping[TableId, TableId]) ->
         for each in one.emptied | one.altered:
             named.update({each.id} & tables.keys() if each.table else emptied_among([each], tables))
         if (words := one.unread) is not None:
-            named.update(table for table in tables_in_words(words, tables) if names_table(one.sql, table))
+            named.update(table for table in tables_in_words(words, tables) if names_table(one.naming_text, table))
         for table in sorted({tables[source] for source in named}):
             yield one.index, table
 

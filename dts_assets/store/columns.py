@@ -129,11 +129,12 @@ DDL: tuple[NamedType, ...] = (
     ("parsed", "boolean"),
     ("effect", "string"),
     ("applied", "string"),
+    ("source_type", "string"),
 )
 """Every DDL statement as it came, with its effect on rows.
 
 ``effect`` is null for a statement that was not understood. ``applied`` is ``yes`` where snapshots follow the statement, else the
-reason why they do not; null in rows of an earlier version.
+reason why they do not, and ``source_type`` is as in ``entries``; both are null in rows of earlier versions.
 """
 
 STATEMENTS: tuple[NamedType, ...] = (

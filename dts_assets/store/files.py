@@ -273,13 +273,15 @@ def read_batches(
     batch_bytes: int = ROW_GROUP_BYTES,
     backwards: bool = False,
     parts: Mapping[str, Collection[str]] = MappingProxyType({}),
+    optional: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of some columns of some files, in the order of files and rows.
 
     One row group is in memory at a time. ``offsets`` keeps only rows whose ``offset`` lies in the range; row groups and files
-    whose footer excludes them are not read. A row group of more than ``batch_bytes`` comes in several batches of about the same
-    number of rows. ``backwards`` takes files and row groups last first, each row group being one batch in its own ascending
-    order. ``parts`` names fields of structs, without the others: ``{"before": ["id"]}``. A struct without these comes whole.
+    whose footer excludes them are not read. A row group of more than ``batch_bytes`` comes in several batches of equal size.
+    ``backwards`` takes files and row groups last first, each row group being one batch in its own ascending order. ``parts``
+    names fields of structs, without the others: ``{"before": ["id"]}``. A struct without these comes whole. ``optional`` columns
+    are left out where a file lacks them.
 
     Raises:
         LakeTableError: A file lacks one of ``columns``, or ``offset`` where ``offsets`` are given.
@@ -289,8 +291,7 @@ def read_batches(
     kept = partial(_kept, columns=list(columns), offsets=offsets)
     for path in reversed(paths) if backwards else paths:
         with open_parquet(store, path) as opened:
-            missing = set(wanted) - set(opened.schema_arrow.names)
-            if missing:
+            if missing := {*wanted} - {*opened.schema_arrow.names, *optional}:
                 raise LakeTableError(
                     path, f"this data file has no column {', '.join(sorted(missing))}", "materialize its window again"
                 )
@@ -315,7 +316,7 @@ def _kept(batch: pa.RecordBatch, *, columns: list[str], offsets: OffsetRange | N
         values = batch.column("offset")
         inside = pc.and_(pc.greater_equal(values, offsets.start), pc.less(values, offsets.end))
         batch = batch if pc.all(inside).as_py() else batch.filter(inside)
-    return batch.select(columns)
+    return batch.select([name for name in columns if name in batch.schema.names])
 
 
 def _rows_of(group: pq.RowGroupMetaData, columns: Sequence[str], batch_bytes: int | None) -> int:

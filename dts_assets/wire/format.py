@@ -267,6 +267,9 @@ class WireFormat(Protocol):
         """
         ...
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
-        """Return the lake type of a column of this format's sources."""
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
+        """Return the lake type of a column of a table.
+
+        Tables with a schema are of other sources than the MySQL family, and have other types.
+        """
         ...

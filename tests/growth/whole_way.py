@@ -84,7 +84,9 @@ class Way:
         self.rejections += kept.quarantined
         for shape in merge_shapes([facts.shapes]):
             columns = [
-                Column(one.name, self.wire.column_type(one.original_type, unsigned=False), one.is_key)
+                Column(
+                    one.name, self.wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key
+                )
                 for one in shape.columns
             ]
             self.shapes.setdefault(shape.table, tuple(columns))

@@ -100,7 +100,7 @@ class ToyLines:
     def has_key(self, payloads: pa.Array) -> npt.NDArray[np.bool_]:
         return np.ones(len(payloads), np.bool_)
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         return {"int": "bigint", "text": "string"}[original_type]
 
     def _entry(self, line: bytes) -> dict[str, Any]:

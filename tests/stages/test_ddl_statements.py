@@ -46,6 +46,7 @@ ENTRIES = pa.schema(
         ("window_start", pa.timestamp("us", tz="UTC")),
         ("last_offset", pa.int64()),
         ("message_type", pa.string()),
+        ("source_type", pa.string()),
         ("event_time", pa.timestamp("us", tz="UTC")),
         ("gtid", pa.string()),
         ("transaction_id", pa.string()),
@@ -61,6 +62,7 @@ ENTRIES = pa.schema(
 def entry(number: int, message_type: str, database: str | None = "shopdb", **properties: str) -> dict[str, Any]:
     return {
         "kafka_partition": 1, "epoch": 0, "window_start": START, "last_offset": 100 + number, "message_type": message_type,
+        "source_type": "MYSQL",
         "event_time": START + timedelta(seconds=number), "gtid": f"u:{number}", "transaction_id": None, "lineage": 2,
         "file_name": "mysql-bin.000009", "position": 4 * number, "database": database, "properties": list(properties.items()),
     }  # fmt: skip
@@ -94,7 +96,7 @@ def test_rows_of_the_ddl_table() -> None:
         "kafka_partition": 1, "window_start": START, "stage": "tables", "kafka_offset": 101,
         "source_position": {"lineage": 2, "file": 9, "position": 4}, "gtid": "u:1",
         "event_time": START + timedelta(seconds=1), "execution_seconds": 3, "database": "shopdb", "sql": "TRUNCATE orders",
-        "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes",
+        "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes", "source_type": "MYSQL",
     }  # fmt: skip
     assert [(row["kafka_offset"], row["parsed"], row["effect"], row["execution_seconds"]) for row in listed[1:]] == [
         (102, False, None, None),

@@ -46,6 +46,7 @@ def decoded(topic: Topic, sets: Sequence[Message]) -> DecodedEntries:
         "rows": pa.array(
             [one.position % 7 if change else None for one, change in zip(held, changes, strict=True)], pa.int32()
         ),
+        "source_type": pa.array(["MYSQL"] * len(held), pa.string()),
         **{
             name: pa.array([value if change else None for change in changes], pa.string())
             for name, value in table.items()

@@ -133,7 +133,8 @@ def told(format_name: str, *, zone: str = "+00:00") -> Told:
     assert len(decoded.rejected) == (1 if format_name in WHOLE_IMAGES else 0)
     (shape,) = dict.fromkeys(shape for shape in decoded.shapes if shape.table == TABLE)
     types = {
-        one.name: wire.column_type(one.original_type, unsigned=PROBES[one.name].is_unsigned) for one in shape.columns
+        one.name: wire.column_type(one.original_type, unsigned=PROBES[one.name].is_unsigned, table=shape.table)
+        for one in shape.columns
     }
     columns = tuple(Column(name, kind, name == "id") for name, kind in types.items())
     changed = wire.changes(decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML")), {TABLE: columns})

@@ -175,7 +175,9 @@ def _columns(wire: WireFormat, found: DecodedEntries) -> dict[TableId, tuple[Col
     tables: dict[TableId, dict[str, Column]] = {}
     for shape in found.shapes:
         for one in shape.columns:
-            column = Column(one.name, wire.column_type(one.original_type, unsigned=False), one.is_key)
+            column = Column(
+                one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key
+            )
             tables.setdefault(shape.table, {}).setdefault(one.name, column)
     return {table: tuple(columns.values()) for table, columns in tables.items()}
 

@@ -46,7 +46,11 @@ def rows(*messages: Mapping[str, Any], **types: str) -> list[dict[str, Any]]:
     asked = {}
     for shape in decoded.shapes:
         asked[shape.table] = tuple(
-            Column(one.name, types.get(one.name) or WIRE.column_type(one.original_type, unsigned=False), one.is_key)
+            Column(
+                one.name,
+                types.get(one.name) or WIRE.column_type(one.original_type, unsigned=False, table=shape.table),
+                one.is_key,
+            )
             for one in shape.columns
         )
     changes = WIRE.changes(decoded.batch, asked)
@@ -230,7 +234,7 @@ def test_slices_of_texts_are_read_where_they_lie() -> None:
     ],
 )  # fmt: skip
 def test_types_are_those_of_definitions(original: str, expected: str) -> None:
-    assert WIRE.column_type(original, unsigned=False) == expected
+    assert WIRE.column_type(original, unsigned=False, table=TABLE) == expected
 
 
 def test_declared_types_read_the_same_texts() -> None:
@@ -310,7 +314,7 @@ def test_few_bytes_that_stand_for_very_many_are_refused_until_they_come_alone(ki
     count = 300_000 // len(texts)
     one = message(mysqlType={"v": kind}, pkNames=None, data=[{"v": text} for text in texts] * count)
     decoded = entries(one)
-    asked = {TABLE: (Column("v", WIRE.column_type(kind, unsigned=False), False),)}
+    asked = {TABLE: (Column("v", WIRE.column_type(kind, unsigned=False, table=TABLE), False),)}
     with pytest.raises(TooLargeError, match="labels"):
         WIRE.changes(decoded.batch, asked)
     few = entries(one | {"data": one["data"][:100]})

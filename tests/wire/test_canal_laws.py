@@ -130,7 +130,7 @@ def _agree(made: list[dict[str, Any]], *, spaced: bool) -> None:
     originals: dict[tuple[str, str], set[str]] = {}
     for shape in decoded.shapes:
         for one in shape.columns:
-            kind = WIRE.column_type(one.original_type, unsigned=False)
+            kind = WIRE.column_type(one.original_type, unsigned=False, table=shape.table)
             originals.setdefault((shape.table.table, one.name), set()).add(one.original_type)
             types.setdefault(shape.table, {}).setdefault(one.name, kind)
     types = {  # of a column with two types nobody asks here

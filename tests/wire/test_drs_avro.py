@@ -394,7 +394,7 @@ def test_a_setting_is_in_the_fingerprints_that_it_changes() -> None:
      ("bit(3)", "bigint"), ("", "string"), ("timestamp", "timestamp"), ("uuid", "string")],
 )  # fmt: skip
 def test_types_are_as_wide_as_their_texts_leave_open(original: str, lake: str) -> None:
-    assert WIRE.column_type(original, unsigned=False) == lake
+    assert WIRE.column_type(original, unsigned=False, table=TABLE) == lake
 
 
 @examples(100)

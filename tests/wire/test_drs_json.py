@@ -31,7 +31,11 @@ def rows(*messages: bytes, **types: str) -> list[dict[str, Any]]:
     decoded = WIRE.entries(pa.array(messages, pa.binary()))
     assert decoded.rejected == ()
     columns = tuple(
-        Column(one.name, types.get(one.name) or WIRE.column_type(one.original_type, unsigned=False), one.is_key)
+        Column(
+            one.name,
+            types.get(one.name) or WIRE.column_type(one.original_type, unsigned=False, table=TABLE),
+            one.is_key,
+        )
         for one in decoded.shapes[0].columns
     )
     changes = WIRE.changes(decoded.batch, {TABLE: columns})

@@ -45,7 +45,8 @@ def entries(*messages: Mapping[str, Any] | bytes) -> DecodedEntries:
 def columns(decoded: DecodedEntries) -> dict[TableId, tuple[Column, ...]]:
     return {
         shape.table: tuple(
-            Column(one.name, WIRE.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+            Column(one.name, WIRE.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
+            for one in shape.columns
         )
         for shape in decoded.shapes
     }
@@ -311,7 +312,7 @@ def test_timestamps_are_clocks_of_the_sources_zone(zone: str, text: str, expecte
     ],
 )  # fmt: skip
 def test_types_are_wide_enough_without_precision_and_sign(original: str, expected: str) -> None:
-    assert WIRE.column_type(original, unsigned=False) == expected
+    assert WIRE.column_type(original, unsigned=False, table=TABLE) == expected
 
 
 def test_a_statement_is_an_entry_of_its_own_type() -> None:

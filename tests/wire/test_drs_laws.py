@@ -118,7 +118,9 @@ def _agree(wire: DrsMessages, form: str, made: list[dict[str, Any]], *, spaced: 
     types: dict[TableId, dict[str, str]] = {}
     for shape in decoded.shapes:  # of a column with two types the first is asked for
         for one in shape.columns:
-            types.setdefault(shape.table, {}).setdefault(one.name, wire.column_type(one.original_type, unsigned=False))
+            types.setdefault(shape.table, {}).setdefault(
+                one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table)
+            )
     types = {
         table: {name: kind for name, kind in found.items() if _has_one_type(made, table, name)}
         for table, found in types.items()

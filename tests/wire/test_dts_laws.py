@@ -148,7 +148,8 @@ def test_realistic_traffic_decodes_alike_on_every_way(tables: int, columns: int,
     assert (fast.shapes, fast.checkpoints, fast.rejected) == (plain.shapes, plain.checkpoints, ())
     asked = {
         shape.table: tuple(
-            Column(one.name, FAST.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+            Column(one.name, FAST.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
+            for one in shape.columns
         )
         for shape in fast.shapes
     }
@@ -197,7 +198,8 @@ def test_mutated_entries_never_break_a_call_and_leave_their_neighbours() -> None
     items = good.batch["payload"].to_pylist()
     asked = {
         shape.table: tuple(
-            Column(one.name, FAST.column_type(one.original_type, unsigned=False), one.is_key) for one in shape.columns
+            Column(one.name, FAST.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
+            for one in shape.columns
         )
         for shape in good.shapes
     }

@@ -301,6 +301,6 @@ def test_entries_may_be_a_slice(wire: DtsProtobuf) -> None:
 
 
 def test_column_types_follow_the_original_type(wire: DtsProtobuf) -> None:
-    assert wire.column_type("int(10) unsigned", unsigned=False) == "bigint"
-    assert wire.column_type("bigint(20)", unsigned=True) == "decimal(20,0)"
-    assert wire.column_type("hyper", unsigned=False) == "string"
+    assert wire.column_type("int(10) unsigned", unsigned=False, table=ORDERS) == "bigint"
+    assert wire.column_type("bigint(20)", unsigned=True, table=ORDERS) == "decimal(20,0)"
+    assert wire.column_type("hyper", unsigned=False, table=ORDERS) == "string"

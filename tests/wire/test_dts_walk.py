@@ -240,7 +240,7 @@ def test_realistic_traffic_is_walked_and_decodes_as_the_parser_does(tables: int,
         assert (fast.shapes, fast.rejected, fast.unknown) == (plain.shapes, plain.rejected, plain.unknown)
         asked = {
             shape.table: tuple(
-                Column(one.name, FAST.column_type(one.original_type, unsigned=False), one.is_key)
+                Column(one.name, FAST.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
                 for one in shape.columns
             )
             for shape in fast.shapes

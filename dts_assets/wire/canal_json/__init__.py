@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dts_assets.model.columns import mysql_type
 from dts_assets.model.formats import ChangeOrder, FormatTraits
+from dts_assets.model.tables import TableId
 from dts_assets.wire.flat_json.drs import BARE_DECIMAL
 from dts_assets.wire.flat_json.formats import FlatMessages
 
@@ -60,7 +61,7 @@ class CanalJson(FlatMessages):
 
         return canal_reading(self.source_time_zone)
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a column from its definition, such as ``int(11) unsigned``.
 
         Tencent Cloud sends types without arguments: a decimal without them stays text.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, mysql_type
+from dts_assets.model.postgresql_types import postgresql_type
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.table_rows import ColumnList, carried_by, keys_of
@@ -115,7 +116,7 @@ class _Member:
 
 def _bucket_of(kind: str, original: str) -> Bucket:
     bits = kind == "decimal(20,0)" and _BIT.match(original) is not None
-    of_bytes = kind == "binary" and mysql_type(original) == "binary"
+    of_bytes = kind == "binary" and "binary" in (mysql_type(original), postgresql_type(original))
     clocks = kind == "timestamp" and _CLOCK.match(original) is not None
     return _bucket(kind, _NUMBER_TYPES.match(original) is not None, bits, of_bytes, clocks)
 

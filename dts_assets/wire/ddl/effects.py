@@ -96,5 +96,9 @@ class ParsedDdl:
         return self.parsed and all(effect.kind in HARMLESS for effect in self.effects)
 
 
+NOT_PARSED = ParsedDdl(False, ())
+"""The effects of a statement that nobody reads."""
+
+
 def _shown(*parts: str) -> str:
     return ".".join(part if re.fullmatch(r"[\w$-]+", part) else "`" + part.replace("`", "``") + "`" for part in parts)

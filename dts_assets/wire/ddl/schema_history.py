@@ -14,7 +14,11 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.source_types import OTHER_DIALECTS
+from dts_assets.model.statement_words import in_every_case
 from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.effects import NOT_PARSED, ParsedDdl
+from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.ddl.schema_changes import (
     ColumnAdded,
     ColumnDropped,
@@ -28,7 +32,7 @@ from dts_assets.wire.ddl.schema_changes import (
     TableDropped,
     TableRenamed,
 )
-from dts_assets.wire.ddl.schema_model import NO_TABLE, apply
+from dts_assets.wire.ddl.schema_model import NO_TABLE, Applied, apply, not_followed
 from dts_assets.wire.ddl.table_schemas import Catalog, ServerRules, TableSchema
 from dts_assets.wire.ddl.told_schemas import Shape, ToldShapes, fits, told_schema
 
@@ -50,6 +54,7 @@ _OF_ROWS = TableCreated | TableRenamed | ColumnDropped | ColumnAdded | ColumnMod
 SEVERAL_SHAPES = "events list columns in several ways, in an order that is not known"
 
 
+OTHER_DIALECT = "statements of sources beside the MySQL family are not followed"
 PERHAPS_THERE = "the table may have been there before, with other columns"
 NOT_KNOWN = "the table that got this name is not known"
 
@@ -60,6 +65,7 @@ class SourceStatement:
 
     ``time`` is that of its begin, and it took so many ``seconds``; ``window_start`` is the window that brought it. Statements at
     one position are in order of ``place``. ``is_first_state`` says that it is a table's definition before a full load.
+    ``source_type`` is the kind of the source; statements of kinds beside the MySQL family are kept and not followed.
     """
 
     position: SourcePosition
@@ -71,6 +77,28 @@ class SourceStatement:
     window_start: datetime | None = None
     place: tuple[int, int] = (0, 0)
     is_first_state: bool = False
+    source_type: str = ""
+
+    @property
+    def is_of_other_dialect(self) -> bool:
+        """True if the statement is of a source beside the MySQL family."""
+        return self.source_type in OTHER_DIALECTS
+
+    @property
+    def naming_text(self) -> str:
+        """The text in which names of tables stand, as far as a statement may name them."""
+        return in_every_case(self.sql) if self.is_of_other_dialect else self.sql
+
+    @property
+    def parsed(self) -> ParsedDdl:
+        """The effects of the statement."""
+        return NOT_PARSED if self.is_of_other_dialect else effects_of(self.sql, self.database)
+
+    def applied_to(self, catalog: Catalog) -> Applied:
+        """Return the catalog behind the statement, with what it changed."""
+        if self.is_of_other_dialect:
+            return not_followed(catalog, self.naming_text, self.database, OTHER_DIALECT)
+        return apply(catalog, self.sql, self.database)
 
     @property
     def ended(self) -> datetime | None:
@@ -168,7 +196,7 @@ class _Following:
         """Carry out a statement, and note the states that it leads to."""
         one, before = self.statements[number], self.catalog
         self.done = number + 1
-        applied = apply(before, one.sql, one.database)
+        applied = one.applied_to(before)
         self.catalog = applied.catalog
         for table in sorted(_of_unknown(applied.changes, before)):
             self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=NOT_KNOWN))
@@ -176,7 +204,9 @@ class _Following:
         perhaps_back = set[TableId]()
         if applied.problem not in (None, NO_TABLE):
             perhaps_back = {
-                table for table in self.states if table not in self.catalog.tables and names_table(one.sql, table)
+                table
+                for table in self.states
+                if table not in self.catalog.tables and names_table(one.naming_text, table)
             }
             for table in sorted(perhaps_back):
                 self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=applied.problem))
@@ -254,7 +284,7 @@ class _Following:
             catalog = _with_table(self.catalog, told.table, schema)
             found: set[Shape] = set()
             for one in later:
-                catalog = apply(catalog, one.sql, one.database).catalog
+                catalog = one.applied_to(catalog).catalog
                 found |= _explained(catalog.tables.get(told.table), told)
             if len(found - {shape}) > most:
                 best, most = shape, len(found - {shape})

@@ -70,11 +70,11 @@ def apply(catalog: Catalog, sql: str, default_database: str) -> Applied:
     try:
         found = [_followed(catalog, tokens, default_database) for tokens in _readings(catalog, sql)]
     except Unreadable as error:
-        return _not_followed(catalog, sql, default_database, str(error))
+        return not_followed(catalog, sql, default_database, str(error))
     except RecursionError:
-        return _not_followed(catalog, sql, default_database, "too deep")
+        return not_followed(catalog, sql, default_database, "too deep")
     if any(other != found[0] for other in found[1:]):
-        return _not_followed(catalog, sql, default_database, "servers read its version comments in different ways")
+        return not_followed(catalog, sql, default_database, "servers read its version comments in different ways")
     return found[0]
 
 
@@ -370,7 +370,7 @@ _BEFORE_TABLES = ("TABLE", "EXISTS", "RENAME", "TO", "AS", "=")
 """Words of an ALTER TABLE behind which tables are named."""
 
 
-def _not_followed(catalog: Catalog, sql: str, database: str, reason: str) -> Applied:
+def not_followed(catalog: Catalog, sql: str, database: str, reason: str) -> Applied:
     """Return the catalog in which no table that the text may be about is proven any more.
 
     A table that the statement makes is there without columns.

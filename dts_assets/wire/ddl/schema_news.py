@@ -65,10 +65,10 @@ def statement_news(one: SourceStatement, tables: Tables) -> tuple[list[tuple[Tab
     """
     if one.is_first_state:
         return [], tables
-    known = apply(Catalog(tables=tables), one.sql, one.database)
+    known = one.applied_to(Catalog(tables=tables))
     if known.problem is None:
         return list(_of_changes(one, known.changes, tables)), known.catalog.tables
-    alone = apply(Catalog(), one.sql, one.database)
+    alone = one.applied_to(Catalog())
     if alone.problem in _UNDERSTOOD:  # it does not fit columns that may be those behind it
         return list(_of_effects(one)), tables
     news = [
@@ -122,7 +122,7 @@ def _doubt_of_fill(kind: str, fill: Fill) -> str | None:
 
 
 def _of_effects(one: SourceStatement) -> Iterable[tuple[TableId, SchemaNews]]:
-    parsed = effects_of(one.sql, one.database)
+    parsed = one.parsed
     for effect in parsed.effects:
         if effect.kind is not EffectKind.TRUNCATE_TABLE and effect.kind not in HARMLESS:
             for table in effect.tables:

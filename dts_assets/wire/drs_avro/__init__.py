@@ -128,7 +128,7 @@ class DrsAvro:
 
         return name_keys(payloads, self._schemas())
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a column, wide enough where its type's text has neither precision nor sign.
 
         ``int`` alone may be unsigned, and ``decimal`` alone says nothing of its digits.

@@ -101,6 +101,6 @@ class DtsProtobuf:
 
         return np.zeros(len(payloads), np.bool_)
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a MySQL-family column; ``string`` for a type that is not known."""
         return mysql_type(original_type, unsigned=unsigned) or "string"

@@ -15,10 +15,14 @@ from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.messages import (
     DDL_TYPES,
     OPERATIONS,
+    Described,
+    Event,
+    EventForm,
     Head,
     HeadForm,
     Id,
     Refused,
+    described,
     head_of,
     images_of,
 )
@@ -28,6 +32,24 @@ DML, DDL = "DML", "DDL"
 
 Images = tuple[Sequence[Any] | None, Sequence[Any] | None]
 """The rows before and after, None for an image that an operation has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentCells:
+    """The values of one image of all entries, one behind the other.
+
+    ``starts`` has the number of each entry's first value, -1 where it has no such image. ``operations`` are those of entries, and
+    ``keyed`` says whether their table has a key.
+    """
+
+    starts: npt.NDArray[np.int64]
+    operations: npt.NDArray[np.int64]
+    keyed: npt.NDArray[np.bool_]
+
+    def entries_of(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the entry of each of some values."""
+        owners = np.flatnonzero(self.starts >= 0)
+        return owners[np.searchsorted(self.starts[owners], cells, side="right") - 1]
 
 
 class Dialect(Protocol):
@@ -45,6 +67,11 @@ class Dialect(Protocol):
     @property
     def changed_only(self) -> bool:
         """True if rows of ``old`` in an UPDATE have changed columns only."""
+        ...
+
+    @property
+    def events(self) -> EventForm:
+        """The form of messages with rows."""
         ...
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
@@ -77,6 +104,17 @@ class Dialect(Protocol):
         """
         ...
 
+    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
+        """Return the columns of a message; None if they cannot be read.
+
+        ``known`` are the names of its table's columns.
+        """
+        ...
+
+    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
+        """Return the numbers of values that say that a value was not sent, in old or new rows."""
+        ...
+
     def restored(
         self,
         values: pa.Array,
@@ -92,6 +130,22 @@ class Dialect(Protocol):
 
 
 _FORM = HeadForm.of(Head, Id, wanted_id="whole number from zero on")
+MYSQL_EVENTS = EventForm.of("mysqlType")
+NO_CELLS = np.zeros(0, np.int64)
+
+
+def drs_message_type(head: Head) -> str:
+    """Return the message type of an entry of DRS.
+
+    Raises:
+        Refused: the type is not known, or contradicts ``isDdl``.
+    """
+    found = DDL if head.type in DDL_TYPES else DML
+    if found == DML and head.type not in OPERATIONS:
+        raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+    if head.isDdl is not None and head.isDdl != (found == DDL):
+        raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +155,11 @@ class DrsDialect:
     deleted_in_old: bool
     ids_are_places: bool = True
     changed_only: bool = False
+
+    @property
+    def events(self) -> EventForm:
+        """The form of messages with rows."""
+        return MYSQL_EVENTS
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that the vendor's table does not have.
@@ -120,12 +179,7 @@ class DrsDialect:
         Raises:
             Refused: the type is not known, or contradicts ``isDdl``.
         """
-        found = DDL if head.type in DDL_TYPES else DML
-        if found == DML and head.type not in OPERATIONS:
-            raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
-        if head.isDdl is not None and head.isDdl != (found == DDL):
-            raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
-        return found
+        return drs_message_type(head)
 
     def images(self, operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None) -> Images:
         """Return the before and after images of an operation's rows.
@@ -134,6 +188,14 @@ class DrsDialect:
             Refused: an image is missing, or the images differ in their number of rows.
         """
         return images_of(operation, data, old, deleted_in_old=self.deleted_in_old)
+
+    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
+        """Return the columns of a message; None if they cannot be read."""
+        return described(bytes(event.types), bytes(event.pkNames))
+
+    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
+        """Return none: a column that was not sent is not there."""
+        return NO_CELLS
 
     def restored(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dts_assets.model.columns import mysql_type
 from dts_assets.model.formats import ChangeOrder, FormatTraits
+from dts_assets.model.tables import TableId
 from dts_assets.wire.flat_json.formats import FlatMessages
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class DrsMessages(FlatMessages):
 
         return drs_reading(self.source_time_zone, epoch_seconds=self.epoch_seconds)
 
-    def column_type(self, original_type: str, *, unsigned: bool) -> str:
+    def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a column, wide enough without precision and sign.
 
         The vendor's type texts have neither. Its page does not say how BIT is written: it stays text.

@@ -21,7 +21,6 @@ from dts_assets.wire.flat_json.dialect import DML, Dialect
 from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused, described
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
 
-_SOURCE_TYPE = "MYSQL"
 _ONE_GTID = r"^([0-9A-Fa-f-]{36}:|\d+-\d+-)\d+$"
 """One GTID of MySQL or MariaDB: ``3e11fa47-71ca-11e1-9e33-c80aa9429562:23``, and not a set of them."""
 
@@ -41,12 +40,14 @@ class _Found:
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     databases: list[str | None] = field(default_factory=list)
+    schemas: list[str | None] = field(default_factory=list)
     tables: list[str | None] = field(default_factory=list)
     rows: list[int | None] = field(default_factory=list)
     sql: list[str | None] = field(default_factory=list)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
-    shapes: dict[tuple[str, str, bytes, bytes], TableShape] = field(default_factory=dict)
+    shapes: dict[tuple[TableId, bytes, bytes], TableShape] = field(default_factory=dict)
     last: Head | None = None
     unknown: Counter[str] = field(default_factory=Counter)
 
@@ -60,12 +61,14 @@ class _Found:
             raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
         head, others = self.dialect.head(message)
         kind = self.dialect.message_type(head)
+        database, schema, table = head.place
+        rows = None
         if kind == DML:
-            rows, database, table = self._data(head), head.database, head.table
+            rows = self._data(head)
         else:
-            rows, database, table = None, head.database or None, head.table or None
-        if others:
-            self.others[len(self.numbers)] = dict(others)
+            database, table = database or None, table or None
+        if others or head.noted:
+            self.others[len(self.numbers)] = {**others, **head.noted}
             self.unknown.update(f"field {name}" for name in others if name != "ts")
         self.numbers.append(number)
         self.kinds.append(kind)
@@ -74,7 +77,9 @@ class _Found:
         self.times.append(head.es)
         self.sent.append(head.ts)
         self.types.append(head.type)
+        self.sources.append(head.source)
         self.databases.append(database)
+        self.schemas.append(schema or None)
         self.tables.append(table)
         self.rows.append(rows)
         self.sql.append(head.sql or ("" if rows is None else None))
@@ -85,35 +90,35 @@ class _Found:
         Raises:
             Refused: the rows or their columns make no sense.
         """
-        if not head.database or not head.table:
+        database, schema, table = head.place
+        if not (database or schema) or not table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
         before, after = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
         last = self.last
         if (
             last is None
-            or head.table != last.table
-            or head.mysqlType != last.mysqlType
-            or head.database != last.database
+            or head.sent_types != last.sent_types
+            or head.place != last.place
             or head.pkNames != last.pkNames
         ):
-            self._note_shape(head, head.database, head.table)
+            self._note_shape(head, TableId(database or "", schema, table))
             self.last = head
         if before is None and head.old:
             self.unknown[f"old rows of {head.type}"] += 1
         return len(after if after is not None else before or ())
 
-    def _note_shape(self, head: Head, database: str, table: str) -> None:
+    def _note_shape(self, head: Head, table: TableId) -> None:
         """Note the columns of a message.
 
         Raises:
             Refused: they cannot be read.
         """
-        key = (database, table, bytes(head.mysqlType), bytes(head.pkNames))
+        key = (table, bytes(head.sent_types), bytes(head.pkNames))
         if key not in self.shapes:
-            columns = described(*key[2:])
+            columns = described(*key[1:])
             if columns is None:
                 raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-            self.shapes[key] = TableShape(TableId(database, "", table), columns.list.columns)
+            self.shapes[key] = TableShape(table, columns.list.columns)
 
 
 def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
@@ -145,10 +150,11 @@ def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
         "set_index": numbers,
         "entry_number": pa.array(np.zeros(count, np.int32)),
         "message_type": pa.array(found.kinds, pa.string()),
-        "source_type": pa.repeat(pa.scalar(_SOURCE_TYPE), count),
+        "source_type": pa.array(found.sources, pa.string()),
         "event_time": pa.array(np.asarray(found.times, np.int64) * 1000).view(ENTRIES.field("event_time").type),
         "transaction_id": pc.if_else(pc.match_substring_regex(gtids, _ONE_GTID), gtids, None),
         "database": pa.array(found.databases, pa.string()),
+        "schema": pa.array(found.schemas, pa.string()),
         "table": pa.array(found.tables, pa.string()),
         "rows": pa.array(found.rows, pa.int32()),
         "payload": sets if count == len(sets) else sets.take(numbers),

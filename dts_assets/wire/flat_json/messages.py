@@ -1,7 +1,8 @@
-"""The fields of a flat message (Huawei Cloud, "Kafka Message Format", tables 2 and 5; Canal, ``FlatMessage.java``).
+"""The fields of a flat message (Huawei Cloud, "Kafka Message Format", tables 2, 4 and 5; Canal, ``FlatMessage.java``).
 
-They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames, and gtid of Canal. No more is read
-than is asked for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
+They are mysqlType, id, es, ts, database, table, type, isDdl, sql, sqlType, data, old, pkNames, and gtid of Canal. Messages of
+sources beside the MySQL family have columnType in the place of mysqlType, and schema, dbType and opType. No more is read than is
+asked for. A message of that form alone is read in one go; a message with other fields or types is read part by part.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from functools import lru_cache
 from types import GenericAlias
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta, Raw, Struct, defstruct
+from msgspec import Meta, Raw, Struct, defstruct, field
 from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import MYSQL
 from dts_assets.wire.columns.table_rows import ColumnList
 
 MALFORMED = (ValueError, RecursionError)
@@ -64,11 +66,31 @@ class Head(Struct, forbid_unknown_fields=True, gc=False):
     table: str | None = None
     isDdl: bool | None = None
     sql: str | None = None
-    mysqlType: Raw = _NULL
+    types: Raw = field(default=_NULL, name="mysqlType")
     sqlType: Raw = _NULL
     data: list[Row] | None = None
     old: list[Row] | None = None
     pkNames: Raw = _NULL
+
+    @property
+    def place(self) -> tuple[str | None, str, str | None]:
+        """The names of database, schema and table; sources of the MySQL family have no schema."""
+        return self.database, "", self.table
+
+    @property
+    def source(self) -> str:
+        """The source's kind as ``source_type`` of its entries."""
+        return MYSQL
+
+    @property
+    def noted(self) -> Mapping[str, str]:
+        """The other fields of the message that its entry keeps."""
+        return {}
+
+    @property
+    def sent_types(self) -> Raw:
+        """The types of columns by name, as they were sent."""
+        return self.types
 
 
 class Event(Struct, gc=False):
@@ -78,7 +100,7 @@ class Event(Struct, gc=False):
     """
 
     type: str
-    mysqlType: Raw = _NULL
+    types: Raw = field(default=_NULL, name="mysqlType")
     data: list[Any] | None = None
     old: list[Any] | None = None
     pkNames: Raw = _NULL
@@ -105,7 +127,7 @@ class Described:
     list: ColumnList
 
 
-_EVENT, _PARTS = Decoder(NamedEvent), Decoder(dict[str, Raw])
+_PARTS = Decoder(dict[str, Raw])
 _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
 _NUMBER, _ANY = Decoder(int | float), Decoder()
@@ -117,18 +139,41 @@ _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 class HeadForm:
     """The class of heads that a dialect's messages have.
 
-    Beside it stand the decoders of the head and of its ``id``, and a description of ids.
+    Beside it stand the decoders of the head and of its ``id``, and a description of ids. ``raw_fields`` are those of its own
+    fields that may hold anything; the others are texts.
     """
 
     head: type[Head]
     whole: Decoder[Any]
     ids: Decoder[Any]
     wanted_id: str
+    raw_fields: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, head: type[Head], ids: Any, *, wanted_id: str) -> HeadForm:
+    def of(cls, head: type[Head], ids: Any, *, wanted_id: str, raw_fields: frozenset[str] = frozenset()) -> HeadForm:
         """Return the form of a class of heads; ``ids`` is the type of their ``id``, ``wanted_id`` its description."""
-        return cls(head, Decoder(head), Decoder(ids), wanted_id)
+        return cls(head, Decoder(head), Decoder(ids), wanted_id, raw_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """The class of messages with rows that a dialect has, in two decoders' words.
+
+    ``types_field`` is the field with the columns' types. ``event`` is the class from which classes with whole rows are made, and
+    ``named`` the decoder of rows that are objects by names.
+    """
+
+    types_field: str
+    event: type[Event]
+    named: Decoder[Any]
+
+    @classmethod
+    def of(cls, types_field: str) -> EventForm:
+        """Return the form of messages whose types stand in a field."""
+        name = field(default=_NULL, name=types_field)
+        event: Any = defstruct("FlatEvent", [("types", Raw, name)], bases=(Event,), gc=False)
+        named = defstruct("NamedFlatEvent", [("types", Raw, name)], bases=(NamedEvent,), gc=False)
+        return cls(types_field, event, Decoder(named))
 
 
 def head_of(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, str]]:
@@ -165,20 +210,21 @@ def names_key(message: bytes) -> bool:
         return False
 
 
-def event_of(payload: bytes) -> Event:
+def event_of(payload: bytes, form: EventForm) -> Event:
     """Return a message's rows.
 
     Raises:
         Refused: the message is no JSON object, or a row of it makes no sense.
     """
     try:
-        return _EVENT.decode(payload)
+        named: Event = form.named.decode(payload)
+        return named
     except MALFORMED:
         pass
     parts = _parts(payload, Reason.UNDECODABLE_ENTRY)
     kind = _part(parts, "type", _TEXT, "its type is no text") or ""
     data, old = (_cells(parts.get(name, _NULL)) for name in ("data", "old"))
-    return Event(kind, parts.get("mysqlType", _NULL), data, old, parts.get("pkNames", _NULL))
+    return form.event(kind, parts.get(form.types_field, _NULL), data, old, parts.get("pkNames", _NULL))
 
 
 def images_of(
@@ -207,7 +253,7 @@ def images_of(
 
 
 @lru_cache(maxsize=1 << 8)
-def whole_rows(names: tuple[str, ...], *, changed_only: bool) -> Decoder[Event] | None:
+def whole_rows(names: tuple[str, ...], form: EventForm, *, changed_only: bool) -> Decoder[Event] | None:
     """Return a decoder of messages whose rows have all columns, which it gives in the order of ``names``.
 
     It refuses every other message. To fill fields takes less time than to make a dictionary. There is none for names that
@@ -226,17 +272,21 @@ def whole_rows(names: tuple[str, ...], *, changed_only: bool) -> Decoder[Event] 
         return None
     rows = GenericAlias(list, (row,)) | None
     old = list[Cells] | None if changed_only else rows
-    event = defstruct("WholeRows", [("data", rows, None), ("old", old, None)], bases=(Event,), gc=False)
+    event = defstruct("WholeRows", [("data", rows, None), ("old", old, None)], bases=(form.event,), gc=False)
     return Decoder(event)
 
 
 @lru_cache(maxsize=1 << 14)
-def described(mysql_type: bytes, pk_names: bytes) -> Described | None:
-    """Return the columns of a message from its ``mysqlType`` and ``pkNames``; None if they cannot be read."""
+def described(types_sent: bytes, pk_names: bytes, beside: tuple[str, ...] = ()) -> Described | None:
+    """Return the columns of a message from its types and its ``pkNames``; None if they cannot be read.
+
+    ``beside`` are names of columns that the table has and the message does not; their types are empty.
+    """
     try:
-        types, keys = _TYPES.decode(mysql_type), _KEYS.decode(pk_names) or []
+        types, keys = _TYPES.decode(types_sent), _KEYS.decode(pk_names) or []
     except MALFORMED:
         return None
+    types |= dict.fromkeys([name for name in beside if name not in types], "")
     of_key = frozenset(keys)
     if not types or not types.keys() >= of_key:
         return None
@@ -249,9 +299,12 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
     es = _part(parts, "es", _NUMBER, "its es is no number")
     if not 0 <= es <= _LAST_MILLISECOND:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its es is no time in milliseconds")
-    known = form.head.__struct_fields__
-    beyond = [name for name in known if name not in Head.__struct_fields__]
-    more = {name: _part(parts, name, _TEXT, f"its {name} is no text") for name in beyond}
+    known = frozenset(form.head.__struct_encode_fields__)
+    beyond = [name for name in form.head.__struct_encode_fields__ if name not in Head.__struct_encode_fields__]
+    more: dict[str, Any] = {
+        name: parts.get(name, _NULL) if name in form.raw_fields else _part(parts, name, _TEXT, f"its {name} is no text")
+        for name in beyond
+    }
     head = form.head(
         id=_part(parts, "id", form.ids, f"its id is no {form.wanted_id}"),
         es=int(es),
@@ -260,7 +313,7 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
         table=_part(parts, "table", _TEXT, "its table is no text"),
         isDdl=_part(parts, "isDdl", _FLAG, "its isDdl is neither true nor false"),
         sql=_part(parts, "sql", _TEXT, "its sql is no text"),
-        mysqlType=parts.get("mysqlType", _NULL),
+        types=parts.get("mysqlType", _NULL),
         data=_part(parts, "data", _ROWS, "its data is no list of rows"),
         old=_part(parts, "old", _ROWS, "its old is no list of rows"),
         pkNames=parts.get("pkNames", _NULL),

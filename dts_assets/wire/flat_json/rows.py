@@ -1,11 +1,12 @@
 """Flat messages to the row changes of every wanted table ("Kafka Message Format", ``data`` and ``old``).
 
-Values are texts in JSON objects. A row of the usual form, all columns in the order of ``mysqlType``, is added to one long list
+Values are texts in JSON objects. A row of the usual form, all columns in the order of their types, is added to one long list
 with a single call; then the shared pivot takes over, with values read as a dialect writes them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from dts_assets.wire.columns.buffers import with_empty_last
 from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image, Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
-from dts_assets.wire.flat_json.dialect import Dialect
+from dts_assets.wire.flat_json.dialect import Dialect, SentCells
 from dts_assets.wire.flat_json.messages import (
     MALFORMED,
     OPERATIONS,
@@ -32,7 +33,6 @@ from dts_assets.wire.flat_json.messages import (
     Described,
     Event,
     Refused,
-    described,
     event_of,
     whole_rows,
 )
@@ -40,7 +40,7 @@ from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _NONE = -1
-_UNDESCRIBED = "a row has a column that mysqlType does not describe"
+_UNDESCRIBED = "a row has a column that the message does not describe"
 _FEW_MESSAGES, _PATIENCE = 16, 64
 """Messages before which no decoder of whole rows is made, and refusals after which it is dropped."""
 
@@ -80,7 +80,7 @@ class _Side:
         """Add the rows of an entry; None where it has no such image.
 
         Raises:
-            Refused: a row has a column that mysqlType does not describe.
+            Refused: a row has a column that the message does not describe.
         """
         if rows is None:
             self.starts.append(_NONE)
@@ -105,7 +105,7 @@ class _Side:
         """Add what whole rows were before the values of their changed columns became the present ones.
 
         Raises:
-            Refused: a changed column is none that mysqlType describes.
+            Refused: a changed column is none that the message describes.
         """
         values, positions = self.values, columns.list.positions
         if len(values) > _MOST_VALUES:
@@ -147,8 +147,8 @@ class _Side:
 class _Usual:
     """The columns of a table's last message, and a decoder of messages with whole rows of them.
 
-    ``types`` and ``keys`` are its mysqlType and pkNames. ``decoder`` is None until some messages have come: to make it costs as
-    much as to read a hundred messages. It is not asked any more once it has refused ``patience`` messages.
+    ``types`` and ``keys`` are its types by name and its pkNames. ``decoder`` is None until some messages have come: to make it
+    costs as much as to read a hundred messages. It is not asked any more once it has refused ``patience`` messages.
     """
 
     columns: Described
@@ -170,17 +170,19 @@ class _Usual:
             if not self.patience:
                 self.decoder = None
             return None
-        return event if event.mysqlType == self.types and event.pkNames == self.keys else None
+        return event if event.types == self.types and event.pkNames == self.keys else None
 
 
 @dataclass(slots=True)
 class _Rows:
     """The entries that can be used, grouped by table.
 
-    ``entries`` has for each its number, table, operation, number of rows and column list.
+    ``known`` has the names of every table's columns. ``entries`` has for each its number, table, operation, number of rows and
+    column list.
     """
 
     dialect: Dialect
+    known: Sequence[tuple[str, ...]]
     entries: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     groups: dict[tuple[int, ColumnList], int] = field(default_factory=dict)
     usual: dict[int, _Usual] = field(default_factory=dict)
@@ -198,7 +200,7 @@ class _Rows:
         """
         usual = self.usual.get(table)
         whole = None if usual is None else usual.read(payload)
-        event = event_of(payload) if whole is None else whole
+        event = event_of(payload, self.dialect.events) if whole is None else whole
         operation = OPERATIONS.get(event.type)
         if operation is None:
             raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
@@ -226,23 +228,23 @@ class _Rows:
         Raises:
             Refused: the columns cannot be read.
         """
-        columns = described(bytes(event.mysqlType), bytes(event.pkNames))
+        columns = self.dialect.described(event, self.known[table])
         if columns is None:
             raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
         usual = self.usual.get(table)
         if usual is None or usual.columns is not columns:
             group = self.groups.setdefault((table, columns.list), len(self.groups))
-            usual = self.usual[table] = _Usual(columns, event.mysqlType, event.pkNames, group)
+            usual = self.usual[table] = _Usual(columns, event.types, event.pkNames, group)
         usual.seen += 1
         if usual.seen == _FEW_MESSAGES:
-            usual.decoder = whole_rows(columns.names, changed_only=self.dialect.changed_only)
+            usual.decoder = whole_rows(columns.names, self.dialect.events, changed_only=self.dialect.changed_only)
         return usual
 
     def _add_named(self, before: Sequence[Cells] | None, after: Sequence[Cells] | None, columns: Described) -> None:
         """Add the images of an entry.
 
         Raises:
-            Refused: a row has a column that mysqlType does not describe; nothing was added.
+            Refused: a row has a column that the message does not describe; nothing was added.
         """
         if self.dialect.changed_only and before is not None and after is not None:
             before = [row | changed for row, changed in zip(after, before, strict=True)]
@@ -259,7 +261,7 @@ class _Rows:
         ``changed`` has what their changed columns were.
 
         Raises:
-            Refused: a changed column is none that mysqlType describes; nothing was added.
+            Refused: a changed column is none that the message describes; nothing was added.
         """
         try:
             self.before.add_changed(after, changed, columns)
@@ -289,7 +291,7 @@ def changes_of(
     order = np.argsort(codes, kind="stable")
     payloads = entries["payload"].take(pa.array(wanted[order])).to_pylist()
     reject = Rejections(entries, wanted)
-    found = _Rows(dialect)
+    found = _Rows(dialect, [tuple(column.source_names[0] for column in columns) for columns in tables.values()])
     for number, table, payload in zip(order.tolist(), codes[order].tolist(), payloads, strict=True):
         try:
             found.add(number, table, payload)
@@ -302,10 +304,23 @@ def changes_of(
     widths = np.asarray([len(one.columns) for one in groups], np.int64)[entry_lists]
     beside = beside_images(wanted[numbers][owners], row_numbers, _OPERATIONS.take(pa.array(operations[owners])))
     spread = _Spread(owners, row_numbers, widths, entry_lists[owners], groups)
-    before, after = (_image(side, spread, dialect) for side in (found.before, found.after))
+    keyed = np.asarray([any(one.is_key for one in columns.columns) for columns in groups], np.bool_)[entry_lists]
+    sent = [SentCells(np.asarray(side.starts, np.int64), operations, keyed) for side in (found.before, found.after)]
+    before = _image(found.before, spread, dialect, sent[0], old=True)
+    after = _image(found.after, spread, dialect, sent[1], old=False)
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
     changes, _ = pivot(chunks, before, after, beside, reading=reading)
     return DecodedChanges(changes, reject.all(), frozenset(), {})
+
+
+def joined(*some: DecodedChanges) -> DecodedChanges:
+    """Return the changes of different tables of the same entries as those of one call."""
+    rejected = sorted((one for each in some for one in each.rejected), key=lambda one: one.index)
+    tables = tuple(one for each in some for one in each.tables)
+    unknown = Counter[str]()
+    for each in some:
+        unknown.update(each.unknown)
+    return DecodedChanges(tables, tuple(rejected), frozenset().union(*(each.unsigned for each in some)), dict(unknown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,19 +338,21 @@ class _Spread:
     lists: Sequence[ColumnList]
 
 
-def _image(side: _Side, rows: _Spread, dialect: Dialect) -> Image:
+def _image(side: _Side, rows: _Spread, dialect: Dialect, cells: SentCells, *, old: bool) -> Image:
     values = side.array()
     kinds = np.full(len(values) + 1, FIELD, np.uint8)  # a text is found in whichever field it is looked for
     kinds[-1] = NULL
     if values.null_count:
         kinds[:-1][np.asarray(values.is_null())] = NULL
-    if side.absent:
-        kinds[np.concatenate(side.absent)] = ABSENT
-    first = np.asarray(side.starts, np.int64)[rows.owners]
+    absent = [*side.absent, dialect.unsent(values, cells, old=old)]
+    has_absent = any(map(len, absent))
+    if has_absent:
+        kinds[np.concatenate(absent)] = ABSENT
+    first = cells.starts[rows.owners]
     present, widths = first != _NONE, rows.widths[rows.owners]
     starts = np.where(present, first + rows.row_numbers * widths, len(values)).astype(np.int32)
     sizes = np.where(present, widths, 0).astype(np.int32)
     values = dialect.restored(values, starts, np.where(present, rows.list_numbers, -1), rows.lists)
     # Two objects: one alone would have marks between its values.
     fields = with_empty_last(values), with_empty_last(values)
-    return Image(starts, sizes, present, kinds, *fields, None, False, bool(side.absent), {})
+    return Image(starts, sizes, present, kinds, *fields, None, False, has_absent, {})

@@ -54,7 +54,9 @@ def content(values: Sequence[bytes], wire: WireFormat, *, number: str = "positio
     columns: dict[TableId, dict[str, Column]] = {}
     for shape in decoded.shapes:
         for one in shape.columns:
-            kind = DECLARED.get(f"{shape.table}.{one.name}") or wire.column_type(one.original_type, unsigned=False)
+            kind = DECLARED.get(f"{shape.table}.{one.name}") or wire.column_type(
+                one.original_type, unsigned=False, table=shape.table
+            )
             columns.setdefault(shape.table, {})[one.name] = Column(one.name, kind, one.is_key)
     dml = decoded.batch.filter(pc.equal(decoded.batch["message_type"], "DML"))
     changes = wire.changes(dml, {table: tuple(found.values()) for table, found in columns.items()})

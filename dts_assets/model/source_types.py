@@ -1,0 +1,28 @@
+"""Kinds of source databases, by the words of ``source_type``; the words of DTS Protobuf where it has them."""
+
+from __future__ import annotations
+
+MYSQL = "MYSQL"
+POSTGRESQL = "PGSQL"
+GAUSSDB = "GAUSSDB"
+SQL_SERVER = "SQLSERVER"
+ORACLE = "ORACLE"
+OTHER = "OTHER"
+"""A source with a schema level whose kind is not told."""
+
+OTHER_DIALECTS = frozenset({POSTGRESQL, GAUSSDB, SQL_SERVER, ORACLE, OTHER})
+"""Kinds whose statements are not those of the MySQL family.
+
+A kind that nobody knows is taken for one of the MySQL family, as it always was.
+"""
+
+_SIGNS = (("POSTGRES", POSTGRESQL), ("GAUSS", GAUSSDB), ("SQLSERVER", SQL_SERVER), ("ORACLE", ORACLE))
+
+
+def source_type_of(name: str | None) -> str:
+    """Return the kind of a source with a schema level from the vendor's name of it.
+
+    Names have changed over time, and differ in case and signs: ``GaussDB Primary/Standby``, ``GaussDB Centralized``.
+    """
+    letters = "".join(filter(str.isalnum, (name or "").upper()))
+    return next((kind for sign, kind in _SIGNS if sign in letters), OTHER)

@@ -1,0 +1,188 @@
+"""Flat messages of DRS from sources with a schema level: PostgreSQL, GaussDB, SQL Server and Oracle.
+
+The vendor's page is "Kafka Message Format" (drs_03_0052), table 4. ``columnType`` stands in the place of ``mysqlType``; Oracle
+and SQL Server leave it empty, so that the columns of a message are those of its rows. An UPDATE may leave columns out that it did
+not change: Oracle sends changed columns alone, and PostgreSQL logs no large value that an UPDATE leaves as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, encode
+
+from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import MYSQL, source_type_of
+from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.flat_json.dialect import DDL, NO_CELLS, DrsDialect, SentCells, drs_message_type
+from dts_assets.wire.flat_json.messages import (
+    MALFORMED,
+    OPERATIONS,
+    Described,
+    Event,
+    EventForm,
+    Head,
+    HeadForm,
+    Id,
+    Refused,
+    described,
+    head_of,
+)
+
+_UPDATE = OPERATIONS["UPDATE"]
+_NULL = Raw(b"null")
+_NO_TYPES = frozenset({b"null", b'""', b"{}"})
+
+
+class SourceHead(Head, forbid_unknown_fields=True, gc=False):
+    """A message of DRS JSON without the content of its rows, whichever source it is of."""
+
+    schema: str | None = None
+    dbType: str | None = None
+    opType: str | None = None
+    columnType: Raw = _NULL
+
+    @property
+    def is_of_other_source(self) -> bool:
+        """True if the message is of a source with a schema level, and not of the MySQL family."""
+        return self.schema is not None or self.dbType is not None or bytes(self.columnType) != b"null"
+
+    @property
+    def place(self) -> tuple[str | None, str, str | None]:
+        """The names of database, schema and table."""
+        return self.database, (self.schema or "") if self.is_of_other_source else "", self.table
+
+    @property
+    def source(self) -> str:
+        """The source's kind as ``source_type`` of its entries: ``MYSQL``, ``PGSQL``, ``GAUSSDB``."""
+        return source_type_of(self.dbType) if self.is_of_other_source else MYSQL
+
+    @property
+    def noted(self) -> Mapping[str, str]:
+        """The other fields that an entry keeps of the message: the vendor's name of the kind of source."""
+        return {} if self.dbType is None else {"dbType": self.dbType}
+
+    @property
+    def sent_types(self) -> Raw:
+        """The types of columns by name, as they were sent."""
+        return self.columnType if self.is_of_other_source else self.types
+
+
+class _Rows(Struct, gc=False):
+    """The rows of a message with the names of their columns."""
+
+    data: list[dict[str, Raw]] | None = None
+    old: list[dict[str, Raw]] | None = None
+
+
+_FORM = HeadForm.of(SourceHead, Id, wanted_id="whole number from zero on", raw_fields=frozenset({"columnType"}))
+_NAMED_ROWS = Decoder(_Rows)
+_EVENTS = EventForm.of("columnType")
+
+
+@dataclass(frozen=True, slots=True)
+class DrsJsonDialect(DrsDialect):
+    """The :class:`dts_assets.wire.flat_json.dialect.Dialect` of DRS JSON, as far as entries are concerned: of every source."""
+
+    deleted_in_old: bool = True
+
+    def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
+        """Return a message's head, and as text the fields that the vendor's tables do not have.
+
+        A message without types has empty ones for the columns of its rows.
+
+        Raises:
+            Refused: the message is no JSON object, a field of it makes no sense, or it names no schema.
+        """
+        head, others = head_of(message, _FORM)
+        assert isinstance(head, SourceHead)
+        if head.is_of_other_source:
+            if bytes(head.types) not in _NO_TYPES:
+                raise Refused(Reason.UNDECODABLE_ENTRY, "it has a mysqlType beside fields of other sources")
+            if drs_message_type(head) != DDL:
+                if not head.schema:
+                    raise Refused(Reason.UNDECODABLE_ENTRY, "it names no schema")
+                if bytes(head.columnType) in _NO_TYPES:
+                    head.columnType = Raw(_types_of_rows(message))
+        return head, others
+
+    def message_type(self, head: Head) -> str:
+        """Return the message type of a message's entry.
+
+        Raises:
+            Refused: the type is not known, or contradicts ``isDdl`` or ``opType``.
+        """
+        if isinstance(head, SourceHead) and head.opType not in (None, "", head.type):
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its opType")
+        return drs_message_type(head)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSourcesDialect(DrsJsonDialect):
+    """The :class:`dts_assets.wire.flat_json.dialect.Dialect` of the rows of sources with a schema level.
+
+    ``unchanged`` is the text that stands in an UPDATE for a large value which the UPDATE left as it was; None if there is none.
+    """
+
+    unchanged: str | None = None
+
+    @property
+    def events(self) -> EventForm:
+        """The form of messages with rows."""
+        return _EVENTS
+
+    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
+        """Return the columns of a message; None if they cannot be read.
+
+        An UPDATE, and any message without types, leaves columns of its table out that it does not send: ``known`` has their
+        names.
+        """
+        types = bytes(event.types)
+        without_types = types in _NO_TYPES
+        if without_types:
+            types = _types_of(
+                tuple(dict.fromkeys(name for row in (*(event.data or ()), *(event.old or ())) for name in row))
+            )
+        return described(types, bytes(event.pkNames), known if without_types or event.type == "UPDATE" else ())
+
+    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
+        """Return the numbers of values that say that a value was not sent.
+
+        In the new rows of an UPDATE it is the text for unchanged values. In old rows of a table with a key it is NULL: without a
+        full replica identity, PostgreSQL logs the key alone.
+        """
+        if old:
+            found = np.flatnonzero(np.asarray(values.is_null())) if values.null_count else NO_CELLS
+            return found[cells.keyed[cells.entries_of(found)]]
+        if self.unchanged is None:
+            return NO_CELLS
+        alike = pc.fill_null(pc.equal(values, pa.scalar(self.unchanged.encode(), pa.binary())), False)
+        found = np.flatnonzero(np.asarray(alike))
+        of_updates: Bools = cells.operations[cells.entries_of(found)] == _UPDATE
+        return found[of_updates]
+
+
+def _types_of_rows(message: bytes) -> bytes:
+    """Return empty types, as JSON, for all columns of a message's rows.
+
+    Raises:
+        Refused: the rows cannot be read.
+    """
+    try:
+        rows = _NAMED_ROWS.decode(message)
+    except MALFORMED:
+        raise Refused(Reason.UNDECODABLE_ENTRY, "its rows are no list of objects") from None
+    return _types_of(tuple(dict.fromkeys(name for row in (*(rows.data or ()), *(rows.old or ())) for name in row)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _types_of(names: Sequence[str]) -> bytes:
+    """Return empty types as JSON: ``{"ID":"","NAME":""}``."""
+    return encode(dict.fromkeys(names, ""))
