@@ -2,9 +2,10 @@
 
 EmulatorError
 ├── MissingExtra         a package of the extra ``emulator`` is not installed
-├── ServerUnavailable    MariaDB is not installed, or a private server did not start
+├── ServerUnavailable    MariaDB or PostgreSQL is not installed, or a private server did not start
 ├── BrokerUnavailable    Kafka or Java is not installed, or a private broker did not start
 ├── UnsupportedSource    the binlog holds something that cannot be encoded without loss
+├── DecodingFailed       a PostgreSQL's logical decoding prints something that is not understood
 ├── NoSuchMoment         the server was never at that position or set of GTIDs
 ├── ReplayFailed         the binlogs could not be replayed on another server
 ├── NotACapture          a folder cannot be read, or written, as a capture
@@ -44,7 +45,7 @@ class MissingExtra(EmulatorError):
 
 
 class ServerUnavailable(EmulatorError):
-    """No private MariaDB could be started."""
+    """No private MariaDB or PostgreSQL could be started."""
 
     exit_code: ClassVar[int] = 13
 
@@ -78,6 +79,18 @@ class UnsupportedSource(EmulatorError):
 
     def __str__(self) -> str:
         return f"{self.what} (binlog {self.file_name}, position {self.position})"
+
+
+class DecodingFailed(EmulatorError):
+    """A PostgreSQL's logical decoding prints something that is not understood, from the character ``at`` on."""
+
+    def __init__(self, line: str, at: int) -> None:
+        super().__init__(at)
+        self.line = line
+        self.at = at
+
+    def __str__(self) -> str:
+        return f"a line of test_decoding is not understood from its character {self.at} on: {self.line[:80]}"
 
 
 class NoSuchMoment(EmulatorError):

@@ -14,7 +14,7 @@ from dts_emulator.source.events import RowChange, SourceTable
 Fields = Mapping[str, Any]
 
 # Gson's escapes for texts that may stand in HTML, which the vendor's table 6 lists, and what JavaScript takes for a line's end.
-_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&='\u2028\u2029"})
+ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&='\u2028\u2029"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def encoded(fields: Fields, *, number: int, milliseconds: int) -> bytes:
     message = {"id": number, "ts": milliseconds, **fields}
     ordered = {name: message[name] for name in _ORDER}
     text = json.dumps(ordered, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_ESCAPES).encode()
+    return text.translate(ESCAPES).encode()
 
 
 _ORDER = (

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from dts_assets.cli.main import cli
 from dts_emulator.judge.comparison import compare
-from tests.remote.postgres import private_postgres, program
+from dts_emulator.postgresql.server import private_postgres, program
 
 pytestmark = pytest.mark.database
 

@@ -20,7 +20,7 @@ from dts_assets.defs import postgres_log
 from dts_assets.defs.event_log import gathered_events
 from dts_assets.defs.postgres_log import BatchedPostgresLog, BatchedPostgresStorage
 from dts_assets.errors.machine import MissingExtraError, UnreachableStorageError
-from tests.remote.postgres import private_postgres
+from dts_emulator.postgresql.server import private_postgres
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 KEYS = [f"2026-01-{day:02d}" for day in range(1, 21)]

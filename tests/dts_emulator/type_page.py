@@ -25,7 +25,7 @@ def rows_of_page(found: Mapping[str, pa.Table], texts: pa.Table) -> list[str]:
     """
     rows = []
     for number, case in enumerate(CASES):
-        kinds = {name: _lake_type(table, number) for name, table in found.items()}
+        kinds = {name: lake_type(table, column(number)) for name, table in found.items()}
         usual = kinds["dts-protobuf"]
         others = [
             f"{group}: `{kinds[names[0]]}`"
@@ -34,13 +34,14 @@ def rows_of_page(found: Mapping[str, pa.Table], texts: pa.Table) -> list[str]:
         ]
         assert {kinds[name] for name in found if not any(name in names for names in _GROUPS.values())} == {usual}
         fitting, unfit = _values(found["dts-protobuf"], texts, number)
-        cells = (f"`{case.declared}`", "; ".join((f"`{usual}`", *others)), _shown(fitting), _shown(unfit))
+        cells = (f"`{case.declared}`", "; ".join((f"`{usual}`", *others)), shown(fitting), shown(unfit))
         rows.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
     return rows
 
 
-def _lake_type(table: pa.Table, number: int) -> str:
-    kind = table.schema.field(column(number)).type
+def lake_type(table: pa.Table, name: str) -> str:
+    """The lake type of a column, as Spark writes it."""
+    kind = table.schema.field(name).type
     return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else _NAMES[kind]
 
 
@@ -55,7 +56,8 @@ def _values(found: pa.Table, texts: pa.Table, number: int) -> tuple[list[str], l
     return lists
 
 
-def _shown(texts: Sequence[str]) -> str:
+def shown(texts: Sequence[str]) -> str:
+    """Texts as they stand in a cell of the page."""
     shown = [text if len(text) <= _LONGEST else f"{text[:24]}… ({len(text)} characters)" for text in texts]
     return ", ".join(f"`{_printable(text)}`" if text else "empty" for text in dict.fromkeys(shown))
 

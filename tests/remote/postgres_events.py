@@ -14,8 +14,8 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, make_url, text
 
+from dts_emulator.postgresql.server import private_postgres
 from tests.defs import test_postgres_log as storages
-from tests.remote.postgres import private_postgres
 
 RANGE = {"dagster/asset_partition_range_start": "2026-01-01", "dagster/asset_partition_range_end": "2026-06-29"}
 BATCHED, OWN, OWN_IN_BATCHES = "batched", "Dagster's own", "Dagster's own, DAGSTER_EVENT_BATCH_SIZE=500"

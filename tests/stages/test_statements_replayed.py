@@ -17,8 +17,8 @@ from pymysql.cursors import Cursor
 
 from dts_assets.model.tables import TableId
 from dts_assets.stages.sql_dialect import SqlColumn
+from dts_emulator.postgresql.server import private_postgres
 from dts_emulator.source.server import private_server
-from tests.remote.postgres import private_postgres
 from tests.stages.rendering import change, column, rendered
 from tests.tiers import examples
 

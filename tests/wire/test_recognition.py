@@ -60,9 +60,6 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     "DRS JSON of MongoDB (DDS)": (
         b'{"id":1,"op":"insert","db":"a","coll":"c","recordType":"doc","clusterTime":"1:2"}',
     ),
-    "DRS JSON of PostgreSQL": (
-        b'{"id":1,"es":2,"ts":3,"database":"d","schema":"s","table":"t","type":"INSERT","opType":"INSERT","columnType":{}}',
-    ),
     "Avro containers": (b"Obj\x01\x04\x14avro.codec",),
     "Confluent": (b"\0\0\0\0\x07\x02\x10", b"\0\0\0\0\x07\x04\x10"),
     "TiCDC": (flat("INSERT", BARE, [ROW], None, _tidb={"commitTs": 1}),),

@@ -25,8 +25,11 @@ class FlatForm(StrEnum):
 
 
 _DRS = frozenset({FlatForm.JSON, FlatForm.JSON_C})
-_OTHERS = ("columnType", "opType", "dbType", "schema", "_tidb")
-"""Fields of messages that are flat, and of neither form: other sources of DRS, and TiCDC."""
+_OTHER_SOURCES = ("columnType", "opType", "dbType", "schema")
+"""Fields of DRS JSON from sources beside the MySQL family, where it has no mysqlType."""
+
+_OTHERS = (*_OTHER_SOURCES, "_tidb")
+"""Fields of messages that are flat, and of none of the three forms in the MySQL family."""
 
 _CANAL_STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _SIZED = re.compile(r"(var)?char|(var)?binary|decimal|enum|set|bit")
@@ -42,6 +45,8 @@ def flat_signs(sample: Sample) -> Mapping[FlatForm, Signs]:
     There are none if it is no flat message.
     """
     fields = sample.fields
+    if fields is not None and _is_of_other_source(fields):
+        return {FlatForm.JSON: frozenset({"columnType, dbType, schema, opType"})}
     if fields is None or not _is_flat(fields):
         return {}
     left = set(FlatForm)
@@ -53,6 +58,11 @@ def flat_signs(sample: Sample) -> Mapping[FlatForm, Signs]:
         left = {FlatForm.CANAL}  # DRS may do so, too, where its types have shown that it is DRS
         signs.add("changed columns alone in old")
     return dict.fromkeys(left, frozenset(signs or {"type, es, mysqlType, isDdl"}))
+
+
+def _is_of_other_source(fields: Mapping[str, Any]) -> bool:
+    named = {"id", "es", "type", "isDdl"} <= fields.keys() and isinstance(fields["type"], str) and "_tidb" not in fields
+    return named and fields.get("mysqlType") is None and sum(name in fields for name in _OTHER_SOURCES) > 1
 
 
 def _is_flat(fields: Mapping[str, Any]) -> bool:

@@ -45,10 +45,6 @@ def _is_dts_json(fields: Mapping[str, Any]) -> bool:
     return "messageType" in fields and bool({"fileName", "position", "safePosition"} & fields.keys())
 
 
-def _is_postgresql_json(fields: Mapping[str, Any]) -> bool:
-    return {"id", "es", "type", "columnType"} <= fields.keys() and bool({"opType", "dbType", "schema"} & fields.keys())
-
-
 def _is_mongodb_json(fields: Mapping[str, Any]) -> bool:
     return {"id", "op", "coll"} <= fields.keys() and bool({"clusterTime", "recordType"} & fields.keys())
 
@@ -76,11 +72,6 @@ STRANGERS = (
     Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
     Stranger("", "Canal JSON of TiCDC", _by_fields(_is_ticdc, "_tidb")),
     Stranger("", "DRS JSON of MongoDB (DDS)", _by_fields(_is_mongodb_json, "op, coll, clusterTime")),
-    Stranger(
-        "",
-        "DRS JSON of PostgreSQL, GaussDB, SQL Server or Oracle",
-        _by_fields(_is_postgresql_json, "columnType, opType"),
-    ),
     Stranger("", "Avro behind the number of a schema (Confluent)", _confluent),
     Stranger("", "Avro containers", _container),
 )

@@ -1,0 +1,56 @@
+"""The row changes of a PostgreSQL, as its logical decoding tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a tuple: its column, the column's type without length and precision, and PostgreSQL's text of it.
+
+    ``text`` is None for NULL. Of a large value that an UPDATE left as it was, which the log does not have, ``is_unchanged`` is
+    true.
+    """
+
+    name: str
+    type: str
+    text: str | None
+    is_unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A change of a row.
+
+    ``operation`` is ``INSERT``, ``UPDATE`` or ``DELETE``. ``old`` has the columns of the replica identity, without those that are
+    NULL; it is None where nothing is told of the old row, as in an UPDATE that left its key as it was.
+    """
+
+    schema: str
+    table: str
+    operation: str
+    old: tuple[Cell, ...] | None
+    new: tuple[Cell, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The row changes of a transaction, in order, and the time of its commit."""
+
+    number: int
+    committed: datetime
+    changes: tuple[RowChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table as its catalog has them: pairs of name and type, and the names of the primary key.
+
+    ``is_whole`` says that the replica identity is the whole row.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    is_whole: bool

@@ -1,0 +1,187 @@
+"""Tables of a real PostgreSQL, followed by its logical decoding and DRS JSON, end equal to the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dts_assets.model.tables import TableId
+from dts_emulator.drs.postgresql_task import PostgresqlOptions
+from tests.dts_emulator.postgresql.followed_postgresql import Followed, faults, followed_postgresql, recorded
+from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
+from tests.dts_emulator.type_page import PAGE, lake_type, shown
+from tests.flows.harness import Harness
+from tests.tiers import chosen, times
+
+pytestmark = pytest.mark.database
+
+
+@pytest.fixture
+def followed() -> Iterator[Followed]:
+    with followed_postgresql() as found:
+        yield found
+
+
+BORDERS = {
+    "smallint": ["-32768", "32767", "0"],
+    "integer": ["-2147483648", "2147483647"],
+    "bigint": ["-9223372036854775808", "9223372036854775807"],
+    "real": ["3.4028235e38", "1e-45", "-0", "0.1", "NaN", "Infinity", "-Infinity"],
+    "double precision": ["1.7976931348623157e308", "5e-324", "-0", "0.1", "NaN", "-Infinity"],
+    "numeric": ["0", "-0.000", "1e100", "123456789012345678901234567890123456789012345678901234567890.5", "NaN", "Infinity"],
+    "numeric(38,10)": ["9999999999999999999999999999.9999999999", "-1.5"],
+    "numeric(5,-2)": ["12300"],
+    "money": ["-92233720368547758.08", "1234.5"],
+    "boolean": ["t", "f"],
+    "date": ["0001-01-01", "9999-12-31", "5874897-12-31", "4713-01-01 BC", "infinity", "-infinity"],
+    "timestamp": ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "294276-12-31", "4713-01-01 BC", "infinity"],
+    "timestamptz": ["1900-01-01 00:00:00+00", "2026-01-05 10:00:00.123456+05:30", "9999-12-31 12:00:00+00", "infinity",
+                    "0044-03-15 BC"],
+    "time": ["00:00:00", "24:00:00", "23:59:59.999999"],
+    "timetz": ["24:00:00-15:59", "00:00:00+15:59"],
+    "interval": ["178000000 years", "-1 mons +2 days -03:00:00.000001", "0"],
+    "char(3)": ["a", "", "äöü"],
+    "varchar": ["", " a ", "it's", "line\nbreak", "茶🍵"],
+    "text": ["unchanged-toast-datum", "null", "\\x00", "{}", '"'],
+    "bytea": ["\\x", "\\x00ff", "\\x5c78"],
+    "bit(3)": ["101", "000"],
+    "bit varying": ["", "1", "0101010101"],
+    "uuid": ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
+    "inet": ["192.168.0.1/24", "::1"],
+    "cidr": ["10.0.0.0/8"],
+    "macaddr": ["08:00:2b:01:02:03"],
+    "json": ['{"b": 1,  "a": [null, 1.50, "é"]}', "null"],
+    "jsonb": ['{"b": 1, "a": 1.50}', "[]"],
+    "xml": ["<a>x</a>"],
+    "point": ["(1,2)"],
+    "polygon": ["((0,0),(1,1))"],
+    "tsvector": ["'a':1 'b'"],
+    "integer[]": ["{}", "{1,NULL,3}", "{{1,2},{3,4}}"],
+    "text[]": ['{"a,b","NULL",NULL,"q\\"x"}'],
+    "int4range": ["empty", "[1,5)", "(,)"],
+    "numrange": ["[1.5,2.5]"],
+    "tsrange": ["[2010-01-01 14:30,2010-01-01 15:30)"],
+    "tstzrange": ["[2010-01-01 14:30:00+08,)"],
+    "daterange": ["[2010-01-01,2010-01-05)"],
+    "oid": ["4294967295"],
+    "mood": ["sad", "it's ok"],
+    "pair": ['(1,"a,b")'],
+    "us_postal_code": ["12345"],
+}  # fmt: skip
+"""Texts at the borders of types, and some within."""
+
+
+EVERY = TableId("shop", "public", "every")
+
+
+@pytest.fixture(scope="module")
+def every_type(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harness, Followed]]:
+    """A table with all types, whose rows have the first, the second, ... of the values of each, and NULL behind the last."""
+    with followed_postgresql() as followed:
+        followed.run(
+            "CREATE TYPE mood AS ENUM ('sad', 'it''s ok')", "CREATE TYPE pair AS (a int, b text)",
+            "CREATE DOMAIN us_postal_code AS text CHECK (VALUE ~ '^\\d{5}$')",
+            f"CREATE TABLE every (id int PRIMARY KEY, {', '.join(f'c{n} {kind}' for n, kind in enumerate(BORDERS))})",
+        )  # fmt: skip
+        cursor, values = followed.connection.cursor(), [*BORDERS.values()]
+        for place in range(max(map(len, values)) + 1):
+            row = [place, *(some[place] if place < len(some) else None for some in values)]
+            cursor.execute(f"INSERT INTO every VALUES ({', '.join(['%s'] * len(row))})", row)
+        cursor.execute("UPDATE every SET id = id + 100 WHERE id < 2")
+        followed.read()
+        harness = recorded(followed, tmp_path_factory.mktemp("every"))
+        harness.settle()
+        yield harness, followed
+
+
+def test_every_type_has_the_values_of_the_database(every_type: tuple[Harness, Followed]) -> None:
+    assert not (wrong := faults(*every_type)), "\n".join(wrong)
+
+
+def test_the_page_shows_what_was_found(every_type: tuple[Harness, Followed]) -> None:
+    harness, _ = every_type
+    snapshot = harness.pipeline.lake.scan(harness.pipeline.table_path("snapshot", EVERY))
+    assert snapshot is not None
+    unfit = {row["id"] % 100: dict(row["_invalid"] or ()) for row in snapshot.to_pylist()}
+    lines = []
+    for number, (kind, texts) in enumerate(BORDERS.items()):
+        name = f"c{number}"
+        fitting = [text for place, text in enumerate(texts) if name not in unfit[place]]
+        others = [text for text in texts if text not in fitting]
+        cells = (f"`{kind}`", f"`{lake_type(snapshot, name)}`", shown(fitting), shown(others))
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    missing = [line for line in lines if line not in PAGE.read_text().splitlines()]
+    assert not missing, "\n".join(missing)
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"unchanged": "missing", "beside_key": "missing", "partitions": 4, "partition_policy": 2},
+    {"unchanged": "untold", "partitions": 2, "pause_every": 7, "repeated": 3},
+]
+"""Ways in which a task may write, of which the vendor is silent about some. A table without a key has copies that look like other
+rows where a task is resumed (decision 0028)."""
+
+
+@pytest.mark.parametrize(
+    ("way", "seed"), chosen([(1, 0), *((way, seed) for seed in range(1, 9) for way in range(3))], 1)
+)
+def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
+    followed: Followed, tmp_path: Path, way: int, seed: int
+) -> None:
+    random = Random(10 * seed + way)
+    workload = PostgresqlWorkload(followed, random, has_bags=not WAYS[way].get("repeated"))
+    workload.create()
+    for _ in range(times(80, 300)):
+        workload.transaction()
+    followed.read()
+    harness = recorded(followed, tmp_path, PostgresqlOptions(**WAYS[way]))
+    windows = list(range((len(followed.transactions) + 59) // 60))
+    random.shuffle(windows)
+    for number in (*windows, windows[0]):
+        harness.all(number)
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+    assert workload.unchanged > 5, "large values were left as they were"
+
+
+MADE = ("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+TOLD_BY_ROWS: dict[str, tuple[str, ...]] = {
+    "a column comes": ("ALTER TABLE t ADD c int", "INSERT INTO t VALUES (3, 3, 3)"),
+    "a column widens": ("ALTER TABLE t ALTER n TYPE bigint", "INSERT INTO t VALUES (3, 5000000000)"),
+    "a column becomes a text": ("ALTER TABLE t ALTER n TYPE text", "INSERT INTO t VALUES (3, 'x')"),
+    "a column goes": ("ALTER TABLE t DROP n", "INSERT INTO t VALUES (3)", "UPDATE t SET id = 5 WHERE id = 1"),
+}
+NOT_TOLD: dict[str, tuple[str, ...]] = {
+    "a default fills rows": ("ALTER TABLE t ADD c int DEFAULT 5", "UPDATE t SET n = 9 WHERE id = 2"),
+    "a column gets another name": ("ALTER TABLE t RENAME n TO m", "INSERT INTO t VALUES (3, 3)"),
+}
+
+
+@pytest.mark.parametrize("what", TOLD_BY_ROWS | NOT_TOLD)
+def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
+    """DRS sends no statements from PostgreSQL."""
+    for statement in (*MADE, *(TOLD_BY_ROWS | NOT_TOLD)[what]):
+        followed.run(statement)
+        followed.read()
+    harness = recorded(followed, tmp_path)
+    harness.raw()
+    harness.entries()
+    (found,) = harness.tables().tables
+    assert "events tell other columns, and no statement says why" in found.layers["snapshot"].doubt
+    assert bool(faults(harness, followed)) == (what in NOT_TOLD), "rows that no event tells are as they were"
+
+
+def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Followed, tmp_path: Path) -> None:
+    followed.run(*MADE)
+    followed.read()
+    followed.run("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (n)", "INSERT INTO t VALUES (2, 3)")
+    followed.run("UPDATE t SET id = 7 WHERE n = 1", "DELETE FROM t WHERE n = 2")
+    followed.read()
+    harness = recorded(followed, tmp_path)
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
