@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psycopg2
+import psycopg2  # type: ignore[import-untyped]
 from psycopg2 import sql
 
 from dts_assets.flows.known_tables import known_tables
