@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psycopg2  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pymysql.cursors import Cursor
 
@@ -118,8 +118,14 @@ def bits_of(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
+EMPTY: dict[str, Any] = dict.fromkeys(MYSQL)
+GREATEST = float(np.finfo(np.float32).max)
+
+
 @examples(150)
 @given(images(MYSQL), images(MYSQL), st.sampled_from(MODES))
+@example(old=EMPTY, new={**EMPTY, "i": 1, "f": GREATEST}, mode=MODES[1])
+@example(old=EMPTY, new={**EMPTY, "i": 1, "f": -GREATEST}, mode=MODES[1])
 def test_mariadb_stores_and_finds_what_was_written(
     mysql: Cursor, old: dict[str, Any], new: dict[str, Any], mode: str
 ) -> None:

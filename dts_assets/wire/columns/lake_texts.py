@@ -100,16 +100,18 @@ def decimal_texts(values: pa.Array) -> pa.Array:
 def float_texts(values: pa.Array) -> pa.Array:
     """Return floats and doubles as the fewest digits that name their double: ``0.1``, ``1e+20``.
 
-    A float's text is that of the float where it names the float, read as a double, too.
+    A float's text is that of the float where it names the float, read as a double, too. The greatest float has the digits of its
+    double: ``3.4028235e+38`` is more than it, which a strict server refuses.
     """
     wide = values.cast(pa.float64())
     texts = wide.cast(pa.string())
     if pa.types.is_float64(values.type):
         return texts
     short = values.cast(pa.string())
+    read = short.cast(pa.float64()).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
-        again = short.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
-    safe = again == values.to_numpy(zero_copy_only=False)
+        again = read.astype(np.float32)
+    safe = (again == values.to_numpy(zero_copy_only=False)) & (np.abs(read) <= np.finfo(np.float32).max)
     return pc.if_else(pa.array(safe), short, texts)
 
 
