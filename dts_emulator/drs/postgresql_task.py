@@ -1,4 +1,4 @@
-"""A DRS task from PostgreSQL: row changes as its logical decoding tells them in, messages of JSON (table 4) out.
+"""A DRS task from PostgreSQL: decoded row changes in, messages of JSON out ("Kafka Message Format", table 4).
 
 There are no statements. ``es`` is the time of the transaction before. A large value that was not logged is shown as one of the
 options says.
@@ -29,7 +29,10 @@ _INTERNAL_TYPES = {
     "smallint": 2, "boolean": 8, "character": 9, "bytea": 15, "timestamp without time zone": 16, "bit": 20, "json": 22,
     "int4range": 42, "tstzrange": 46,
 }  # fmt: skip
-"""The numbers of types in ``sqlType`` as far as the vendor's sample shows them; they are no numbers of JDBC."""
+"""The numbers of types in ``sqlType``, as far as the vendor's sample shows them.
+
+They are no numbers of JDBC.
+"""
 
 Tables = Mapping[tuple[str, str], TableColumns]
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value of a tuple: its column, the column's type without length and precision, and PostgreSQL's text of it.
+    """A value of a tuple: its column, the column's type without length, and PostgreSQL's text.
 
     ``text`` is None for NULL. Of a large value that an UPDATE left as it was, which the log does not have, ``is_unchanged`` is
     true.
@@ -46,7 +46,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table as its catalog has them: pairs of name and type, and the names of the primary key.
+    """The columns of a table in the catalog: pairs of name and type, and the primary key.
 
     ``is_whole`` says that the replica identity is the whole row.
     """

@@ -1,6 +1,6 @@
-"""A private PostgreSQL for one block: its data in a folder that goes away, on a port of this machine, without a password.
+"""A private PostgreSQL for one block, on a port of this machine and without a password.
 
-It refuses to run as root, so root starts it as another account of the machine.
+Its data stand in a folder that goes away. It refuses to run as root, so root starts it as another account of the machine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def private_postgres(*settings: str) -> Iterator[str]:
 
 
 def program(name: str) -> str:
-    """Return the path of a program of PostgreSQL; Debian keeps them out of the PATH, in a folder of each version.
+    """Return the path of a program of PostgreSQL.
+
+    Debian keeps them out of the PATH, in a folder of each version.
 
     Raises:
         ServerUnavailable: It is not installed.

@@ -1,4 +1,4 @@
-"""A slot of logical decoding: the changes of a server since the last look, and the columns that its tables have."""
+"""A slot of logical decoding: what was committed since the last look, and the columns of tables."""
 
 from __future__ import annotations
 

@@ -58,7 +58,10 @@ _RESERVED = frozenset(
         "$maxKey", "$undefined", "$regularExpression", "$uuid",
     }
 )  # fmt: skip
-"""Names that mean a type in Extended JSON; a document with such a field of its own cannot be written in it."""
+"""Names that mean a type in Extended JSON.
+
+A document with such a field of its own cannot be written in it.
+"""
 
 
 _TYPES = _RESERVED | {"$code", "$symbol", "$dbPointer"}
@@ -99,7 +102,10 @@ def document_of(text: str) -> dict[str, Value]:
 
 
 def _replaced(text: str, mark: str) -> str:
-    """Return a text with JSON in the place of each constructor; ``mark`` stands before the names of types in it."""
+    """Return a text with JSON in the place of each constructor.
+
+    ``mark`` stands before the names of types in it.
+    """
     end = _QUIET.match(text).end()  # type: ignore[union-attr]
     if end == len(text):
         return text

@@ -79,7 +79,10 @@ def _set(there: Any, names: list[str], value: Value) -> bool:
 
 
 def _unset(there: Any, names: list[str]) -> bool:
-    """Remove a field below a document that was copied; an element of an array becomes null. Tell whether its path fits."""
+    """Remove a field below a document that was copied; tell whether its path fits.
+
+    An element of an array becomes null.
+    """
     for place, name in enumerate(names):
         last = place == len(names) - 1
         if isinstance(there, dict):
