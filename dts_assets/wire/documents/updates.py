@@ -111,7 +111,10 @@ def _is_index(name: str) -> bool:
 
 
 def _copied(value: Value) -> Any:
-    """Return a copy of a document or an array; None for any other value, through which no path leads."""
+    """Return a copy of a document or an array.
+
+    No path leads through any other value, for which there is None.
+    """
     if isinstance(value, list):
         return list(value)
     return dict(value) if is_document(value) else None
