@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, run_lengths
 from dts_assets.wire.columns.texts import readable
-from dts_assets.wire.format import Rejected, TableChanges, ToldKeys
+from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges, ToldKeys
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
@@ -59,6 +60,16 @@ def table_codes(
     found = np.asarray([numbers.get(TableId(*names), -1) for names in distinct], np.int64)[codes]
     wanted = np.flatnonzero(found >= 0)
     return wanted, found[wanted]
+
+
+def joined(*some: DecodedChanges) -> DecodedChanges:
+    """Return the changes of different tables of the same entries as those of one call."""
+    rejected = sorted((one for each in some for one in each.rejected), key=lambda one: one.index)
+    tables = tuple(one for each in some for one in each.tables)
+    unknown = Counter[str]()
+    for each in some:
+        unknown.update(each.unknown)
+    return DecodedChanges(tables, tuple(rejected), frozenset().union(*(each.unsigned for each in some)), dict(unknown))
 
 
 def table_changes(

@@ -60,9 +60,10 @@ class DrsJson(DrsMessages):
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
         """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        from dts_assets.wire.columns.postgresql_values import postgresql_reading
+        from dts_assets.wire.columns.table_changes import joined
         from dts_assets.wire.flat_json.other_sources import OtherSourcesDialect
-        from dts_assets.wire.flat_json.postgresql_values import postgresql_reading
-        from dts_assets.wire.flat_json.rows import changes_of, joined
+        from dts_assets.wire.flat_json.rows import changes_of
 
         others = {table: columns for table, columns in tables.items() if table.schema}
         if not others:
@@ -70,7 +71,7 @@ class DrsJson(DrsMessages):
         found = changes_of(
             entries,
             others,
-            reading=postgresql_reading(self.source_time_zone),
+            reading=postgresql_reading(self.source_time_zone, as_digits=True),
             dialect=OtherSourcesDialect(unchanged=self.unchanged_value),
         )
         of_mysql = {table: columns for table, columns in tables.items() if not table.schema}

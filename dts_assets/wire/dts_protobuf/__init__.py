@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings, FormatTraits
+from dts_assets.model.postgresql_types import postgresql_type
 from dts_assets.model.tables import TableId
 
 if TYPE_CHECKING:
@@ -82,9 +84,19 @@ class DtsProtobuf:
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
         """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
+        from dts_assets.wire.columns.pivot import typed_values
+        from dts_assets.wire.columns.postgresql_values import postgresql_reading
+        from dts_assets.wire.columns.table_changes import joined
         from dts_assets.wire.dts_protobuf.row_changes import changes_of
 
-        return changes_of(entries, tables, engine=self.engine, zone=self.source_time_zone)
+        mine = partial(typed_values, zone=self.source_time_zone)
+        of_postgresql = {table: columns for table, columns in tables.items() if table.schema}
+        if not of_postgresql:
+            return changes_of(entries, tables, engine=self.engine, reading=mine)
+        reading = postgresql_reading(self.source_time_zone, as_digits=False)
+        found = changes_of(entries, of_postgresql, engine=self.engine, reading=reading)
+        others = {table: columns for table, columns in tables.items() if not table.schema}
+        return joined(changes_of(entries, others, engine=self.engine, reading=mine), found) if others else found
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
         """Return a digest per entry of its own bytes.
@@ -102,5 +114,6 @@ class DtsProtobuf:
         return np.zeros(len(payloads), np.bool_)
 
     def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
-        """Return the lake type of a MySQL-family column; ``string`` for a type that is not known."""
-        return mysql_type(original_type, unsigned=unsigned) or "string"
+        """Return the lake type of a column; ``string`` for a type that is not known."""
+        found = postgresql_type(original_type) if table.schema else mysql_type(original_type, unsigned=unsigned)
+        return found or "string"

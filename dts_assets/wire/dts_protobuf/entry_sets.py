@@ -237,12 +237,19 @@ def _signed(values: pa.Array, where: Bools | None = None) -> pa.Array:
 
 def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
     header, types = heads.header, heads.types
-    source_types, unknown = _source_types(header.field("sourceType").to_numpy())
+    codes = header.field("sourceType").to_numpy()
+    source_types, unknown = _source_types(codes)
     dml, begin, ddl = heads.event(pb.DML), heads.event(pb.BEGIN), heads.event(pb.DDL)
     is_dml = types == pb.DML
     database = _text(header.field("schemaName"), keep_empty=is_dml)
     if np.any(types == pb.DDL):
         database = pc.coalesce(database, _text(ddl.field("schemaName")))
+    schema = pa.nulls(len(types), pa.string())
+    if np.any(has_schema := codes == pb.PGSQL):  # the name of its database is in no field
+        nothing = pc.if_else(pa.array(is_dml), "", pa.scalar(None, pa.string()))
+        schema, database = (
+            pc.if_else(pa.array(has_schema), *pair) for pair in ((database, schema), (nothing, database))
+        )
     thread = begin.field("threadId").to_numpy()
     columns = {
         "set_index": pa.array(heads.sets.astype(np.int32)),
@@ -262,7 +269,7 @@ def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
         "file_name": _text(header.field("fileName")),
         "position": _signed(header.field("position")),
         "database": database,
-        "schema": pa.nulls(len(types), pa.string()),
+        "schema": schema,
         "table": _text(header.field("tableName"), keep_empty=is_dml),
         "rows": pa.array(np.diff(offsets_of(dml.field("rows"))), mask=~is_dml),
         "payload": heads.payloads,
@@ -320,12 +327,13 @@ def _properties(heads: _Heads) -> pa.MapArray:
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
     """Return the distinct shapes of the tables of DML entries, in the order they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
-    _, first = joint_codes(pa.array(heads.tables[rows]), pa.array(heads.lists[rows]))
+    has_schema = pc.is_valid(batch["schema"].take(pa.array(rows)))
+    _, first = joint_codes(pa.array(heads.tables[rows]), pa.array(heads.lists[rows]), has_schema)
     rows = rows[first]
-    names = (batch[name].take(pa.array(rows)).to_pylist() for name in ("database", "table"))
+    names = (batch[name].take(pa.array(rows)).to_pylist() for name in ("database", "schema", "table"))
     shapes = (
-        TableShape(TableId(database, "", table), group.columns)
-        for database, table, number in zip(*names, heads.lists[rows].tolist(), strict=True)
+        TableShape(TableId(database, schema or "", table), group.columns)
+        for database, schema, table, number in zip(*names, heads.lists[rows].tolist(), strict=True)
         if (group := heads.groups[number]) is not None
     )
     return tuple(dict.fromkeys(shapes))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of, valid, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, pivot, typed_values
+from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.columns.texts import Charsets, charsets_of
@@ -59,11 +58,11 @@ class _Entries:
 
 
 def changes_of(
-    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None, zone: str
+    entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]], *, engine: Engine | None, reading: Reading
 ) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``zone`` (``+08:00``) is that of wall clocks that are declared to be instants.
+    ``reading`` types their values.
     """
     wanted, codes = table_codes(entries, tables)
     if np.any(codes[1:] < codes[:-1]):
@@ -82,7 +81,7 @@ def changes_of(
         found.after.take_rows(rows)
     operations = _OPERATIONS.take(pa.array(found.operations[owners]))
     beside = beside_images(wanted[found.numbers[owners]], rows - found.row_offsets[owners], operations)
-    changes, unsigned = pivot(chunks, found.before, found.after, beside, reading=partial(typed_values, zone=zone))
+    changes, unsigned = pivot(chunks, found.before, found.after, beside, reading=reading)
     counts = Counter(found.unknown) + Counter(found.before.unknown) + Counter(found.after.unknown)
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
 

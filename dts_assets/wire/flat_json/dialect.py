@@ -134,20 +134,6 @@ MYSQL_EVENTS = EventForm.of("mysqlType")
 NO_CELLS = np.zeros(0, np.int64)
 
 
-def drs_message_type(head: Head) -> str:
-    """Return the message type of an entry of DRS.
-
-    Raises:
-        Refused: the type is not known, or contradicts ``isDdl``.
-    """
-    found = DDL if head.type in DDL_TYPES else DML
-    if found == DML and head.type not in OPERATIONS:
-        raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
-    if head.isDdl is not None and head.isDdl != (found == DDL):
-        raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class DrsDialect:
     """The :class:`Dialect` of Huawei Cloud DRS; ``deleted_in_old`` says where a deleted row stands."""
@@ -179,7 +165,12 @@ class DrsDialect:
         Raises:
             Refused: the type is not known, or contradicts ``isDdl``.
         """
-        return drs_message_type(head)
+        found = DDL if head.type in DDL_TYPES else DML
+        if found == DML and head.type not in OPERATIONS:
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+        if head.isDdl is not None and head.isDdl != (found == DDL):
+            raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its isDdl")
+        return found
 
     def images(self, operation: int, data: Sequence[Any] | None, old: Sequence[Any] | None) -> Images:
         """Return the before and after images of an operation's rows.

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import MYSQL, source_type_of
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
@@ -30,7 +31,10 @@ _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 
 @dataclass(slots=True)
 class _Found:
-    """The entries of a call, column by column, with their shapes and unknown fields."""
+    """The entries of a call, column by column, with their shapes and unknown fields.
+
+    ``schemas`` and ``sources`` are those of entries of sources beside the MySQL family, by number.
+    """
 
     dialect: Dialect
     numbers: list[int] = field(default_factory=list)
@@ -40,12 +44,12 @@ class _Found:
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
     databases: list[str | None] = field(default_factory=list)
-    schemas: list[str | None] = field(default_factory=list)
     tables: list[str | None] = field(default_factory=list)
     rows: list[int | None] = field(default_factory=list)
     sql: list[str | None] = field(default_factory=list)
+    schemas: dict[int, str | None] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
     shapes: dict[tuple[TableId, bytes, bytes], TableShape] = field(default_factory=dict)
     last: Head | None = None
@@ -61,14 +65,17 @@ class _Found:
             raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
         head, others = self.dialect.head(message)
         kind = self.dialect.message_type(head)
-        database, schema, table = head.place
-        rows = None
         if kind == DML:
-            rows = self._data(head)
+            rows, database, table = self._data(head), head.database, head.table
         else:
-            database, table = database or None, table or None
-        if others or head.noted:
-            self.others[len(self.numbers)] = {**others, **head.noted}
+            rows, database, table = None, head.database or None, head.table or None
+        if head.schema is not None or head.dbType is not None:
+            self.schemas[len(self.numbers)] = head.schema or None
+            self.sources[len(self.numbers)] = source_type_of(head.dbType)
+            if head.dbType is not None:
+                self.others[len(self.numbers)] = {"dbType": head.dbType}
+        if others:
+            self.others.setdefault(len(self.numbers), {}).update(others)
             self.unknown.update(f"field {name}" for name in others if name != "ts")
         self.numbers.append(number)
         self.kinds.append(kind)
@@ -77,9 +84,7 @@ class _Found:
         self.times.append(head.es)
         self.sent.append(head.ts)
         self.types.append(head.type)
-        self.sources.append(head.source)
         self.databases.append(database)
-        self.schemas.append(schema or None)
         self.tables.append(table)
         self.rows.append(rows)
         self.sql.append(head.sql or ("" if rows is None else None))
@@ -90,18 +95,19 @@ class _Found:
         Raises:
             Refused: the rows or their columns make no sense.
         """
-        database, schema, table = head.place
-        if not (database or schema) or not table:
+        if not (head.database or head.schema) or not head.table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
         before, after = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
         last = self.last
         if (
             last is None
-            or head.sent_types != last.sent_types
-            or head.place != last.place
+            or head.table != last.table
+            or head.types != last.types
+            or head.database != last.database
+            or head.schema != last.schema
             or head.pkNames != last.pkNames
         ):
-            self._note_shape(head, TableId(database or "", schema, table))
+            self._note_shape(head, TableId(head.database or "", head.schema or "", head.table))
             self.last = head
         if before is None and head.old:
             self.unknown[f"old rows of {head.type}"] += 1
@@ -113,7 +119,7 @@ class _Found:
         Raises:
             Refused: they cannot be read.
         """
-        key = (table, bytes(head.sent_types), bytes(head.pkNames))
+        key = (table, bytes(head.types), bytes(head.pkNames))
         if key not in self.shapes:
             columns = described(*key[1:])
             if columns is None:
@@ -150,11 +156,11 @@ def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
         "set_index": numbers,
         "entry_number": pa.array(np.zeros(count, np.int32)),
         "message_type": pa.array(found.kinds, pa.string()),
-        "source_type": pa.array(found.sources, pa.string()),
+        "source_type": _some(found.sources, count, MYSQL),
         "event_time": pa.array(np.asarray(found.times, np.int64) * 1000).view(ENTRIES.field("event_time").type),
         "transaction_id": pc.if_else(pc.match_substring_regex(gtids, _ONE_GTID), gtids, None),
         "database": pa.array(found.databases, pa.string()),
-        "schema": pa.array(found.schemas, pa.string()),
+        "schema": _some(found.schemas, count, None),
         "table": pa.array(found.tables, pa.string()),
         "rows": pa.array(found.rows, pa.int32()),
         "payload": sets if count == len(sets) else sets.take(numbers),
@@ -168,6 +174,13 @@ def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
         told["gtid"] = gtids
     columns["properties"] = _properties(found, told)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
+
+
+def _some(values: Mapping[int, str | None], count: int, usual: str | None) -> pa.Array:
+    """Return a column that has some values by number, and a usual one elsewhere."""
+    if not values:
+        return pa.repeat(pa.scalar(usual, pa.string()), count)
+    return pa.array([values.get(number, usual) for number in range(count)], pa.string())
 
 
 def _properties(found: _Found, told: Mapping[str, pa.Array]) -> pa.MapArray:

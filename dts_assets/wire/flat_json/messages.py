@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import GenericAlias
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from msgspec import Meta, Raw, Struct, defstruct, field
 from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
-from dts_assets.model.source_types import MYSQL
 from dts_assets.wire.columns.table_rows import ColumnList
 
 MALFORMED = (ValueError, RecursionError)
@@ -56,7 +55,13 @@ class Row(Struct, gc=False):
 
 
 class Head(Struct, forbid_unknown_fields=True, gc=False):
-    """A message without the content of its rows."""
+    """A message without the content of its rows.
+
+    ``schema`` and ``dbType`` are fields of sources beside the MySQL family, whose dialects have heads with them.
+    """
+
+    schema: ClassVar[str | None] = None
+    dbType: ClassVar[str | None] = None
 
     id: Id
     es: Milliseconds
@@ -71,26 +76,6 @@ class Head(Struct, forbid_unknown_fields=True, gc=False):
     data: list[Row] | None = None
     old: list[Row] | None = None
     pkNames: Raw = _NULL
-
-    @property
-    def place(self) -> tuple[str | None, str, str | None]:
-        """The names of database, schema and table; sources of the MySQL family have no schema."""
-        return self.database, "", self.table
-
-    @property
-    def source(self) -> str:
-        """The source's kind as ``source_type`` of its entries."""
-        return MYSQL
-
-    @property
-    def noted(self) -> Mapping[str, str]:
-        """The other fields of the message that its entry keeps."""
-        return {}
-
-    @property
-    def sent_types(self) -> Raw:
-        """The types of columns by name, as they were sent."""
-        return self.types
 
 
 class Event(Struct, gc=False):

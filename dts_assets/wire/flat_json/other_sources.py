@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,8 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, encode
 
 from dts_assets.model.problems import Reason
-from dts_assets.model.source_types import MYSQL, source_type_of
 from dts_assets.wire.columns.buffers import Bools
-from dts_assets.wire.flat_json.dialect import DDL, NO_CELLS, DrsDialect, SentCells, drs_message_type
+from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect, SentCells
 from dts_assets.wire.flat_json.messages import (
     MALFORMED,
     OPERATIONS,
@@ -44,35 +44,10 @@ _NO_TYPES = frozenset({b"null", b'""', b"{}"})
 class SourceHead(Head, forbid_unknown_fields=True, gc=False):
     """A message of DRS JSON without the content of its rows, whichever source it is of."""
 
-    schema: str | None = None
-    dbType: str | None = None
+    schema: str | None = None  # type: ignore[misc]
+    dbType: str | None = None  # type: ignore[misc]
     opType: str | None = None
     columnType: Raw = _NULL
-
-    @property
-    def is_of_other_source(self) -> bool:
-        """True if the message is of a source with a schema level, and not of the MySQL family."""
-        return self.schema is not None or self.dbType is not None or bytes(self.columnType) != b"null"
-
-    @property
-    def place(self) -> tuple[str | None, str, str | None]:
-        """The names of database, schema and table."""
-        return self.database, (self.schema or "") if self.is_of_other_source else "", self.table
-
-    @property
-    def source(self) -> str:
-        """The source's kind as ``source_type`` of its entries: ``MYSQL``, ``PGSQL``, ``GAUSSDB``."""
-        return source_type_of(self.dbType) if self.is_of_other_source else MYSQL
-
-    @property
-    def noted(self) -> Mapping[str, str]:
-        """The other fields that an entry keeps of the message: the vendor's name of the kind of source."""
-        return {} if self.dbType is None else {"dbType": self.dbType}
-
-    @property
-    def sent_types(self) -> Raw:
-        """The types of columns by name, as they were sent."""
-        return self.columnType if self.is_of_other_source else self.types
 
 
 class _Rows(Struct, gc=False):
@@ -102,26 +77,26 @@ class DrsJsonDialect(DrsDialect):
             Refused: the message is no JSON object, a field of it makes no sense, or it names no schema.
         """
         head, others = head_of(message, _FORM)
-        assert isinstance(head, SourceHead)
-        if head.is_of_other_source:
-            if bytes(head.types) not in _NO_TYPES:
-                raise Refused(Reason.UNDECODABLE_ENTRY, "it has a mysqlType beside fields of other sources")
-            if drs_message_type(head) != DDL:
-                if not head.schema:
-                    raise Refused(Reason.UNDECODABLE_ENTRY, "it names no schema")
-                if bytes(head.columnType) in _NO_TYPES:
-                    head.columnType = Raw(_types_of_rows(message))
+        if head.schema is not None or head.dbType is not None or head.columnType is not _NULL:  # type: ignore[attr-defined]
+            self._look_at(cast(SourceHead, head), message)
         return head, others
 
-    def message_type(self, head: Head) -> str:
-        """Return the message type of a message's entry.
+    def _look_at(self, head: SourceHead, message: bytes) -> None:
+        """Give the head of a message that may be of another source the types of its columns.
 
         Raises:
-            Refused: the type is not known, or contradicts ``isDdl`` or ``opType``.
+            Refused: it contradicts itself, or names no schema.
         """
-        if isinstance(head, SourceHead) and head.opType not in (None, "", head.type):
+        untyped = bytes(head.columnType) in _NO_TYPES
+        if untyped and head.schema is None and head.dbType is None:
+            return  # of the MySQL family, with a field that says nothing
+        if bytes(head.types) not in _NO_TYPES:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "it has a mysqlType beside fields of other sources")
+        if head.opType not in (None, "", head.type):
             raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its opType")
-        return drs_message_type(head)
+        if head.type in OPERATIONS and not head.schema:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "it names no schema")
+        head.types = Raw(_types_of_rows(message)) if untyped and head.type in OPERATIONS else head.columnType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ with a single call; then the shared pivot takes over, with values read as a dial
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -311,16 +310,6 @@ def changes_of(
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
     changes, _ = pivot(chunks, before, after, beside, reading=reading)
     return DecodedChanges(changes, reject.all(), frozenset(), {})
-
-
-def joined(*some: DecodedChanges) -> DecodedChanges:
-    """Return the changes of different tables of the same entries as those of one call."""
-    rejected = sorted((one for each in some for one in each.rejected), key=lambda one: one.index)
-    tables = tuple(one for each in some for one in each.tables)
-    unknown = Counter[str]()
-    for each in some:
-        unknown.update(each.unknown)
-    return DecodedChanges(tables, tuple(rejected), frozenset().union(*(each.unsigned for each in some)), dict(unknown))
 
 
 @dataclass(frozen=True, slots=True)

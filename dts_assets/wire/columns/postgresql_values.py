@@ -1,4 +1,4 @@
-"""Values of the PostgreSQL family to typed columns: its own texts, and bytes as DRS writes them."""
+"""Values of the PostgreSQL family, in its own texts, to typed columns."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _NIBBLES[np.frombuffer(b"0123456789", np.uint8)] = np.arange(10)
 _NIBBLES[np.frombuffer(b"abcdef", np.uint8)] = _NIBBLES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
-def postgresql_reading(zone: str) -> Reading:
-    """Return the reading of the PostgreSQL family: bytes as hexadecimal digits, instants with their offset.
+def postgresql_reading(zone: str, *, as_digits: bool) -> Reading:
+    """Return the reading of the PostgreSQL family, whose instants have their offset.
 
+    Bytes are hexadecimal digits, ``as_digits``, as DRS writes them, or themselves.
     ``zone`` (``+08:00``) is that of instants without an offset, as of a ``timestamp without time zone`` that is declared so.
     """
 
     def typed(
         values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
     ) -> tuple[pa.Array, Bools | None]:
-        if bucket.of_bytes:
+        if bucket.of_bytes and as_digits:
             return hexadecimal_bytes(values)
         if bucket.lake_type == "timestamp":
             return parse(_with_whole_offset(values), "timestamp", zone=zone)
