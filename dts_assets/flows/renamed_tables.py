@@ -18,8 +18,9 @@ from dts_assets.wire.format import TableShape
 def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:
     """Make the new names of known tables known that statements of some windows (None: of all) gave them.
 
-    Such a table has the columns of the table that got its name. Names that were given away again, or dropped, are left out. The
-    new names are returned, as the lake has them.
+    Such a table has the columns of the table that got its name. Names that a statement gives and takes away again are left out;
+    those that other statements take away, or drop, had rows for a while, which histories have. The new names are returned, as
+    the lake has them.
     """
     effects = [
         (one.position, effect)
@@ -29,17 +30,20 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     if not any(effect.kind is EffectKind.RENAME_TABLE for _, effect in effects):
         return frozenset()
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
+    there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     renamed: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     for position, effect in effects:
         old = effect.tables[0] if effect.tables else None
-        if effect.kind is EffectKind.RENAME_TABLE and old is not None:
-            before = renamed.pop(old, None)
-            columns = shapes.get(old) if before is None else before[0].columns
-            if columns is not None:
-                new = effect.tables[1]
-                renamed[new] = TableShape(new, columns), position
-        elif effect.kind is EffectKind.DROP_TABLE and old is not None:
-            renamed.pop(old, None)
+        if old is None or effect.kind not in (EffectKind.RENAME_TABLE, EffectKind.DROP_TABLE):
+            continue
+        before = there.pop(old, None)
+        if before is not None and before[1] != position:
+            renamed.setdefault(old, before)
+        columns = shapes.get(old) if before is None else before[0].columns
+        if effect.kind is EffectKind.RENAME_TABLE and columns is not None:
+            new = effect.tables[1]
+            there[new] = TableShape(new, columns), position
+    renamed |= there
     named = {
         new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }

@@ -1,8 +1,8 @@
-"""Messages of DRS JSON from Oracle and SQL Server, of which no server is at hand: made by rules of the vendor's pages.
+"""Messages of DRS JSON from Oracle and SQL Server, made by rules of the vendor's pages.
 
-A random workload changes tables that a model in memory holds. "Kafka Message Format" (drs_03_0052), table 4: ``columnType``
-is left blank, and Oracle has no database. Of Oracle's pages: columns that a message lacks were not updated. A LOB that an INSERT
-does not bring comes in an UPDATE behind it.
+No such server is at hand. A random workload changes tables that a model in memory holds. "Kafka Message Format" (drs_03_0052),
+table 4: ``columnType`` is left blank, and Oracle has no database. Of Oracle's pages: columns that a message lacks were not
+updated. A LOB that an INSERT does not bring comes in an UPDATE behind it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from functools import cache, partial
 from itertools import count
 from multiprocessing import get_context
 
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
 from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
@@ -28,6 +30,8 @@ from tests.soak.canal_topic import canal_topic
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
+from tests.soak.postgresql_topic import TABLES as POSTGRESQL_TABLES
+from tests.soak.postgresql_topic import in_postgresql
 
 _KINDS = (Kind.DROP, Kind.REPEAT, Kind.REREAD, Kind.FLIP, Kind.TRUNCATE, Kind.REORDER, Kind.CUT)
 """What can happen to a topic. A message in another partition, or an end that comes early, hides what else is lost there."""
@@ -88,8 +92,16 @@ def run_of_drs_avro(seed: int) -> Report:
     return _drs_report(in_drs_avro(topic, seed), DrsAvro(drs_schema_file()), seed)
 
 
-def _drs_report(topic: Topic, wire: WireFormat, seed: int) -> Report:
-    recording = Recording(topic, _WINDOW, DRS_TABLES, wire)
+def run_of_postgresql(seed: int) -> Report:
+    """An hour of a task by seed whose tables have a schema, with faults in it."""
+    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=DrsJson.name)
+    return _drs_report(in_postgresql(topic), DrsJson(), seed, POSTGRESQL_TABLES)
+
+
+def _drs_report(
+    topic: Topic, wire: WireFormat, seed: int, tables: Mapping[TableId, tuple[Column, ...]] = DRS_TABLES
+) -> Report:
+    recording = Recording(topic, _WINDOW, tables, wire)
     return _report(recording, seed, _WITHOUT_SETS, _DRS_MESSAGES // _DRS_ONE_IN)
 
 
@@ -108,6 +120,7 @@ RUNS: Mapping[str, Callable[[int], Report]] = {
     "dts-avro": run_of_dts_avro,
     "drs-avro": run_of_drs_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
+    "drs-json with schemas": run_of_postgresql,
     "canal-json": run_of_canal,
 }
 """One run by its seed, of each format."""

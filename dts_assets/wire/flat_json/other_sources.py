@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, encode
 
 from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import ORACLE, source_type_of
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect, SentCells
 from dts_assets.wire.flat_json.messages import (
@@ -96,6 +97,8 @@ class DrsJsonDialect(DrsDialect):
             raise Refused(Reason.UNKNOWN_OPERATION, "its type contradicts its opType")
         if head.type in OPERATIONS and not head.schema:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no schema")
+        if head.type in OPERATIONS and not head.database and source_type_of(head.dbType) != ORACLE:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "it names no database")
         head.types = Raw(_types_of_rows(message)) if untyped and head.type in OPERATIONS else head.columnType
 
 
