@@ -85,7 +85,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         for kind in sorted(kinds):
             originals = [one.original_type for _, one in found if column.own_type(one.original_type) == kind]
             # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
-            original = next((one for one in originals if mysql_type(one) is not None), originals[0])
+            original = next((one for one in originals if mysql_type(one) or postgresql_type(one)), originals[0])
             members.append(
                 _Member(number, column, kind, _bucket_of(kind, original), _UNSIGNED.search(original) is None)
             )
