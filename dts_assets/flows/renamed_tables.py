@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_sources, known_tables, register_shapes, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import stored_statements
-from dts_assets.model.columns import ColumnShape
+from dts_assets.model.columns import ColumnShape, same_name
+from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.effects import EffectKind
@@ -18,9 +20,9 @@ from dts_assets.wire.format import TableShape
 def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:
     """Make the new names of known tables known that statements of some windows (None: of all) gave them.
 
-    Such a table has the columns of the table that got its name. Names that a statement gives and takes away again are left out;
-    those that other statements take away, or drop, had rows for a while, which histories have. The new names are returned, as
-    the lake has them.
+    Such a table has the columns that the table with the former name had then. Names that a statement gives and takes away again
+    are left out; those that other statements take away, or drop, had rows for a while, which histories have. The new names are
+    returned, as the lake has them.
     """
     effects = [
         (one.position, effect)
@@ -30,6 +32,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     if not any(effect.kind is EffectKind.RENAME_TABLE for _, effect in effects):
         return frozenset()
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
+    told = _told(pipeline)
     there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     renamed: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     for position, effect in effects:
@@ -39,17 +42,64 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
         before = there.pop(old, None)
         if before is not None and before[1] != position:
             renamed.setdefault(old, before)
-        columns = shapes.get(old) if before is None else before[0].columns
-        if effect.kind is EffectKind.RENAME_TABLE and columns is not None:
-            new = effect.tables[1]
+        columns = _columns_at(position, old, shapes.get(old, ()), told, before)
+        new = effect.tables[-1]
+        if effect.kind is EffectKind.RENAME_TABLE and columns and new != old:
             there[new] = TableShape(new, columns), position
     renamed |= there
     named = {
         new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }
-    if found := {renamed[new][0]: renamed[new][1] for new in named if new not in shapes}:
+    if found := {
+        shape: at for new in named for shape, at in [renamed[new]] if _brings_columns(shape, shapes.get(new, ()))
+    }:
         register_shapes(pipeline, found)
     return frozenset(named.values())
+
+
+def _brings_columns(shape: TableShape, known: tuple[ColumnShape, ...]) -> bool:
+    """Tell whether a table gets columns with its name that it has not had, whatever their case."""
+    return not {same_name(one.name) for one in shape.columns} <= {same_name(one.name) for one in known}
+
+
+_Told = Mapping[TableId, Sequence[TableShapeRow]]
+"""The lists of columns that events of source tables told, in the order of their first positions."""
+
+
+def _columns_at(
+    position: SourcePosition,
+    table: TableId,
+    known: tuple[ColumnShape, ...],
+    told: _Told,
+    given: tuple[TableShape, SourcePosition] | None,
+) -> tuple[ColumnShape, ...]:
+    """Return the columns that a table has at a position, with its key.
+
+    They are those that events told last, or of the table that gave its name to it since; within a window several lists may have
+    changed places, so that all of them count. The ``known`` columns are those of a table of which statements alone have told.
+    """
+    lists = [row for row in told.get(table, ()) if row.first_position is not None and row.first_position <= position]
+    if given is not None and (not lists or (lists[-1].first_position or given[1]) < given[1]):
+        return given[0].columns
+    if not lists:
+        return () if table in told else known
+    last = lists[-1]
+    here = [
+        row for row in lists if (row.window_start, row.kafka_partition) == (last.window_start, last.kafka_partition)
+    ]
+    key = {column.name for column in last.columns if column.is_key}
+    columns = {column.name: column for row in here for column in row.columns}
+    return tuple(replace(column, is_key=name in key) for name, column in columns.items())
+
+
+def _told(pipeline: Pipeline) -> _Told:
+    found: dict[TableId, list[TableShapeRow]] = {}
+    for row in pipeline.ledger.table_shapes():
+        if row.first_position is not None:
+            found.setdefault(row.table, []).append(row)
+    return {
+        table: sorted(rows, key=lambda row: (row.first_position, repr(row.columns))) for table, rows in found.items()
+    }
 
 
 def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:

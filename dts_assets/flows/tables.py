@@ -189,7 +189,10 @@ def _make_layers(
 
     Their outcomes are returned, and the faults of all tables so far.
     """
-    renamed = register_renamed(pipeline, {window.start for window in plan.windows})
+    first = min(window.start for window in plan.windows)
+    # A window that comes late tells which columns a table had that a later one renames.
+    later = (start for start in plan.stored if start > first)
+    renamed = register_renamed(pipeline, {*later, *(window.start for window in plan.windows)})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
