@@ -51,7 +51,7 @@ def pipeline_of(
         name="bank",
         lake=SimpleNamespace(identity=lambda _: lake),
         ledger=SimpleNamespace(table_shapes=lambda windows=None: rows, paused_tables=list),
-        format=SimpleNamespace(column_type=lambda original, *, unsigned: kinds[original]),
+        format=SimpleNamespace(column_type=lambda original, *, unsigned, table: kinds[original]),
     )
     made.lake_type = partial(Pipeline.lake_type, made)
     return cast(Pipeline, made)
