@@ -15,6 +15,7 @@ EXAMPLES = (
     errors.MissingExtra("pymysql"),
     errors.ServerUnavailable("MariaDB did not start", LOG),
     errors.BrokerUnavailable("Kafka has ended"),
+    errors.DecodingFailed("table public.notes: MERGE", 20),
     errors.UnsupportedSource("a column of a type that cannot be read", "mysql-bin.000001", 4),
     errors.NoSuchMoment("0-1-7", "the server has not come there yet"),
     errors.ReplayFailed("0-1-7", "MariaDB error 1146"),

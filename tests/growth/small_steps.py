@@ -38,6 +38,7 @@ from tests.growth.retention_steps import RETENTION_STEPS
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
+from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
@@ -264,6 +265,7 @@ STEPS = _all(
     RULE_STEPS,
     SCHEMA_STEPS,
     SHARD_STEPS,
+    SOURCE_STEPS,
     STATEMENT_STEPS,
     _STEPS,
 )

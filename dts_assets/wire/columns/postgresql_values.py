@@ -53,9 +53,8 @@ def hexadecimal_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
     bad = valid & ~matches(values, _HEX)
     if not (kept := valid & ~bad).all():  # a null value may have bytes, and any number of them
         values = pc.if_else(pa.array(kept), values, pa.scalar(None, pa.binary()))
-    prefixed = pc.fill_null(pc.starts_with(values, _PREFIX), False)
-    if pc.any(prefixed).as_py():
-        values = pc.if_else(prefixed, pc.binary_slice(values, len(_PREFIX)), values)
+    if pc.any(pc.starts_with(values, _PREFIX)).as_py():
+        values = pc.replace_substring_regex(values.cast(pa.string()), r"^\\x", "").cast(pa.binary())
     offsets, buffer = offsets_of(values), values.buffers()[2]
     start, end = int(offsets[0]), int(offsets[-1])
     digits = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, count=end)[start:]

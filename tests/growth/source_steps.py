@@ -1,0 +1,71 @@
+"""Steps over messages of sources with a schema, and over documents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
+from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of
+from dts_assets.wire.documents.shell_syntax import document_of
+from dts_assets.wire.documents.updates import checked_update, updated
+from dts_assets.wire.drs_json import DrsJson
+from tests.growth.long_histories import Case
+
+TABLE = TableId("d", "s", "t")
+COLUMNS = (Column("id", "int", True), Column("raw", "binary", False), Column("note", "string", False))
+
+
+def _messages(count: int, *, typed: bool) -> pa.Array:
+    """Updates that leave a large value as it was, from a source that tells types or none."""
+    types = {"id": "integer", "raw": "bytea", "note": "text"} if typed else None
+    fields = {
+        "columnType": types, "dbType": "PostgreSQL", "schema": "s", "es": 1, "ts": 1, "database": "d", "table": "t",
+        "type": "UPDATE", "old": [{"id": "1", "raw": None}], "pkNames": ["id"],
+    }  # fmt: skip
+    values = ["00ff", "\\x00", "x"]
+    rows = [{"id": str(number), "raw": values[number % 3], "note": "unchanged-toast-datum"} for number in range(count)]
+    return pa.array(
+        [json.dumps({**fields, "id": number, "data": [row]}).encode() for number, row in enumerate(rows)], pa.binary()
+    )
+
+
+def _read(messages: pa.Array) -> None:
+    wire = DrsJson()
+    wire.changes(wire.entries(messages).batch, {TABLE: COLUMNS})
+
+
+def _document(count: int) -> str:
+    fields = ", ".join(f'"f{number}": [NumberLong({number}), {number}, {{"$ref": "c"}}]' for number in range(count))
+    return f'{{"_id": {{"a": ObjectId("64650cf67dc36a464e76e583")}}, {fields}}}'
+
+
+def _written(text: str) -> None:
+    found = document_of(text)
+    id_of({"_id": found})
+    text_of(relaxed(found))
+
+
+def _update(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A document and an update of as many of its fields, some of which go."""
+    document = {f"f{number}": [1, {"a": number}] for number in range(count)}
+    return document, {
+        "$set": {f"f{number}.1.a": number for number in range(0, count, 2)},
+        "$unset": {f"f{number}.0": True for number in range(1, count, 2)},
+    }
+
+
+def _updated(given: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    checked_update(given[1])
+    assert not updated(*given).doubts
+
+
+SOURCE_STEPS: dict[str, Case] = {
+    "messages with a schema": (lambda count: _messages(count, typed=True), _read),
+    "messages with a schema and no types": (lambda count: _messages(count, typed=False), _read),
+    "fields of a document": (_document, _written),
+    "paths of an update": (_update, _updated),
+}
