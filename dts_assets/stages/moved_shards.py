@@ -6,7 +6,7 @@ shard, or stand in the changelog of another table, without these columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from dts_assets.stages.row_places import Place, positions_of
 from dts_assets.stages.shard_truncations import Shard, shards_in
 from dts_assets.stages.shard_ways import Begin, ShardWays
 
+_FIRST = SourcePosition(0, 0, 0)
 _GONE = -1
 """The way of changes whose rows have left the table."""
 
@@ -108,16 +109,35 @@ class MovedShards:
         return ShardWays(self.names, tuple((shard, tuple(_begins(some))) for shard, some in by_shard.items()), _GONE)
 
 
-def _begins(moves: Iterable[tuple[ShardMove, int]]) -> Iterator[Begin]:
-    """Yield the moves of a shard by the positions at which they begin, and what lies between them."""
-    in_order = sorted(moves, key=lambda one: (one[0].since is not None, one[0].since or SourcePosition(0, 0, 0)))
-    if in_order[0][0].since is not None:
-        yield None, _GONE
-    for place, (move, number) in enumerate(in_order):
-        yield None if move.since is None else move.since.next, number
-        later = in_order[place + 1][0].since if place + 1 < len(in_order) else None
-        if move.until is not None and later != move.until:
-            yield move.until.next, _GONE
+def _begins(moves: Collection[tuple[ShardMove, int]]) -> Iterator[Begin]:
+    """Yield the moves of a shard by the positions at which they begin, and what lies between them.
+
+    A table that was dropped and created again has all changes of its name, but those of rows that another shard got meanwhile. So
+    of several moves the one that begins last counts, and of those the one that ends first.
+    """
+    borders = {one.next for move, _ in moves for one in (move.since, move.until) if one is not None}
+    last: int | None = None
+    for begin in (None, *sorted(borders)):
+        there = [(move, number) for move, number in moves if _is_about(move, begin)]
+        since = max((_since(move) for move, _ in there), default=None)
+        ends = sorted(
+            (move.until is None, move.until or _FIRST, number) for move, number in there if _since(move) == since
+        )
+        number = ends[0][2] if ends else _GONE
+        if number != last:
+            yield begin, number
+        last = number
+
+
+def _since(move: ShardMove) -> tuple[bool, SourcePosition]:
+    return move.since is not None, move.since or _FIRST
+
+
+def _is_about(move: ShardMove, begin: SourcePosition | None) -> bool:
+    """Tell whether a move is about the changes from a border on; None stands for the first change."""
+    if begin is None:
+        return move.since is None
+    return _holds(move, begin)
 
 
 def _holds(move: ShardMove, position: SourcePosition) -> bool:

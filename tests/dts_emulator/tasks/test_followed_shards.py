@@ -149,6 +149,10 @@ MOVES: Mapping[str, tuple[Said, ...]] = {
         *both("CREATE TABLE {} (word VARCHAR(10), n INT)"), *both("INSERT INTO {} VALUES ('x', 1), ('x', 1), (NULL, 2)"), 1,
         _SWAP, f"DELETE FROM {A} LIMIT 1", 2, _SWAP, f"INSERT INTO {A} VALUES ('z', 1)", f"DELETE FROM {A} WHERE n = 2",
     ),
+    "a shard gives its rows away, goes and is made again": (
+        *_MADE, 1, f"RENAME TABLE {A} TO shop_00.spare, {B} TO {A}, shop_00.spare TO {B}", 2, f"DROP TABLE {B}",
+        f"CREATE TABLE {B} LIKE {A}", f"INSERT INTO {B} VALUES (5, 50, 'five')", f"DELETE FROM {A} WHERE id = 1",
+    ),
 }  # fmt: skip
 """Shards that get other names, leave the table or come from outside."""
 
