@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from dts_assets.model.source_types import OTHER_DIALECTS
 from dts_assets.model.tables import TableId
 
 _WORD = re.compile(r"[\w$\u0080-\U0010ffff]+")
@@ -17,12 +18,12 @@ def words_of(sql: str) -> str:
     return " ".join(sorted(set(_WORD.findall(sql))))
 
 
-def in_every_case(sql: str) -> str:
-    """Return a text in which names without quotes stand as any server spells them.
+def naming_text(sql: str, source_type: str) -> str:
+    """Return a text in which names of tables stand as the source of a statement spells them.
 
-    PostgreSQL keeps such names in lower case, and Oracle in upper case, however a statement writes them.
+    PostgreSQL keeps names without quotes in lower case, and Oracle in upper case, however a statement writes them.
     """
-    return f"{sql} {sql.lower()} {sql.upper()}"
+    return f"{sql} {sql.lower()} {sql.upper()}" if source_type in OTHER_DIALECTS else sql
 
 
 def tables_in_words(words: str, tables: Iterable[TableId]) -> list[TableId]:

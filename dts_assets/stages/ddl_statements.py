@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.source_types import OTHER_DIALECTS
-from dts_assets.model.statement_words import in_every_case, tables_in_words, words_of
+from dts_assets.model.statement_words import naming_text, tables_in_words, words_of
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
@@ -71,7 +71,7 @@ class Statement:
     @property
     def naming_text(self) -> str:
         """The text in which names of tables stand, as far as the statement may name them."""
-        return in_every_case(self.sql) if self.is_of_other_dialect else self.sql
+        return naming_text(self.sql, self.source_type)
 
     @property
     def effect(self) -> str | None:

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.source_types import OTHER_DIALECTS
-from dts_assets.model.statement_words import in_every_case
+from dts_assets.model.statement_words import naming_text
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.effects import NOT_PARSED, ParsedDdl
 from dts_assets.wire.ddl.reading import effects_of
@@ -87,7 +87,7 @@ class SourceStatement:
     @property
     def naming_text(self) -> str:
         """The text in which names of tables stand, as far as a statement may name them."""
-        return in_every_case(self.sql) if self.is_of_other_dialect else self.sql
+        return naming_text(self.sql, self.source_type)
 
     @property
     def parsed(self) -> ParsedDdl:

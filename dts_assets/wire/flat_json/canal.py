@@ -26,17 +26,13 @@ from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.columns.layouts import Bucket
 from dts_assets.wire.columns.pivot import Image, Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
-from dts_assets.wire.flat_json.dialect import DDL, DML, MYSQL_EVENTS, NO_CELLS, Images, SentCells
+from dts_assets.wire.flat_json.dialect import DDL, DML, Images, OfMysqlFamily
 from dts_assets.wire.flat_json.messages import (
     MALFORMED,
     OPERATIONS,
-    Described,
-    Event,
-    EventForm,
     Head,
     HeadForm,
     Refused,
-    described,
     head_of,
     images_of,
 )
@@ -81,16 +77,11 @@ _UPDATE = OPERATIONS["UPDATE"]
 
 
 @dataclass(frozen=True, slots=True)
-class CanalDialect:
+class CanalDialect(OfMysqlFamily):
     """The :class:`dts_assets.wire.flat_json.dialect.Dialect` of Canal."""
 
     ids_are_places: bool = False
     changed_only: bool = True
-
-    @property
-    def events(self) -> EventForm:
-        """The form of messages with rows."""
-        return MYSQL_EVENTS
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that Canal does not have.
@@ -136,14 +127,6 @@ class CanalDialect:
         if data is None:
             raise Refused(Reason.RAGGED_ROW, "it has no rows: of a statement's rows Canal sends none")
         return images_of(operation, data, old if operation == _UPDATE else None, deleted_in_old=False)
-
-    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
-        """Return the columns of a message; None if they cannot be read."""
-        return described(bytes(event.types), bytes(event.pkNames))
-
-    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
-        """Return none: a column that was not sent is not there."""
-        return NO_CELLS
 
     def restored(
         self,

@@ -134,18 +134,35 @@ MYSQL_EVENTS = EventForm.of("mysqlType")
 NO_CELLS = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class DrsDialect:
-    """The :class:`Dialect` of Huawei Cloud DRS; ``deleted_in_old`` says where a deleted row stands."""
+class OfMysqlFamily:
+    """The points in which all dialects of the MySQL family are alike.
 
-    deleted_in_old: bool
-    ids_are_places: bool = True
-    changed_only: bool = False
+    ``mysqlType`` describes every column of a row.
+    """
+
+    __slots__ = ()
 
     @property
     def events(self) -> EventForm:
         """The form of messages with rows."""
         return MYSQL_EVENTS
+
+    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
+        """Return the columns of a message; None if they cannot be read."""
+        return described(bytes(event.types), bytes(event.pkNames))
+
+    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
+        """Return none: a column that was not sent is not there."""
+        return NO_CELLS
+
+
+@dataclass(frozen=True, slots=True)
+class DrsDialect(OfMysqlFamily):
+    """The :class:`Dialect` of Huawei Cloud DRS; ``deleted_in_old`` says where a deleted row stands."""
+
+    deleted_in_old: bool
+    ids_are_places: bool = True
+    changed_only: bool = False
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that the vendor's table does not have.
@@ -179,14 +196,6 @@ class DrsDialect:
             Refused: an image is missing, or the images differ in their number of rows.
         """
         return images_of(operation, data, old, deleted_in_old=self.deleted_in_old)
-
-    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
-        """Return the columns of a message; None if they cannot be read."""
-        return described(bytes(event.types), bytes(event.pkNames))
-
-    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
-        """Return none: a column that was not sent is not there."""
-        return NO_CELLS
 
     def restored(
         self,

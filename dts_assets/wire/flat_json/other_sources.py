@@ -125,9 +125,7 @@ class OtherSourcesDialect(DrsJsonDialect):
         types = bytes(event.types)
         without_types = types in _NO_TYPES
         if without_types:
-            types = _types_of(
-                tuple(dict.fromkeys(name for row in (*(event.data or ()), *(event.old or ())) for name in row))
-            )
+            types = _types_of(_names_in(event.data, event.old))
         return described(types, bytes(event.pkNames), known if without_types or event.type == "UPDATE" else ())
 
     def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
@@ -157,7 +155,12 @@ def _types_of_rows(message: bytes) -> bytes:
         rows = _NAMED_ROWS.decode(message)
     except MALFORMED:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its rows are no list of objects") from None
-    return _types_of(tuple(dict.fromkeys(name for row in (*(rows.data or ()), *(rows.old or ())) for name in row)))
+    return _types_of(_names_in(rows.data, rows.old))
+
+
+def _names_in(*images: Sequence[Mapping[str, object]] | None) -> tuple[str, ...]:
+    """Return the names of all columns of some rows, each once and in order."""
+    return tuple(dict.fromkeys(name for rows in images for row in rows or () for name in row))
 
 
 @lru_cache(maxsize=1 << 12)
