@@ -51,7 +51,7 @@ class FollowedHistory:
         return digest == made_by and not (self.eras and plan.recomputes)
 
     def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
-        """Return the keys that changes told, and those that rows had when they came."""
+        """Return the keys that changes told, and those that rows had since they came until the next statement."""
         told = tuple(told)
         return spans_of((*told, *self.keys)) if told else ()
 
@@ -91,7 +91,8 @@ def followed_history(
             eras.append(replace(era, arrived=arrived))
             origins[era.arrival] = origins_of(pipeline, tables, table, rows.origins)
             windows += [window for origin in origins[era.arrival] for window in counts(origin.table)]
-            keys.append(KeyPeriod(era.position, era.position, tuple(sorted(schema.key))))
+            until = statements[era.arrival].until or era.position
+            keys.append(KeyPeriod(era.position, until, tuple(sorted(schema.key))))
     paths = [path for era in eras for fill in era.fills for _, path in fill.ways]
     return FollowedHistory(
         statements_text(statements, _told(pipeline, table, frontier, origins)),

@@ -20,9 +20,9 @@ from dts_assets.wire.format import TableShape
 def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:
     """Make the new names of known tables known that statements of some windows (None: of all) gave them.
 
-    Such a table has the columns that the table with the former name had then. Names that a statement gives and takes away again
-    are left out; those that other statements take away, or drop, had rows for a while, which histories have. The new names are
-    returned, as the lake has them.
+    Such a table has the columns that the table with the former name had then; a name that several tables had in turn has those
+    of each. Names that a statement gives and takes away again are left out; those that other statements take away, or drop,
+    had rows for a while, which histories have. The new names are returned, as the lake has them.
     """
     effects = [
         (one.position, effect)
@@ -34,24 +34,28 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
     told = _told(pipeline)
     there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
-    renamed: dict[TableId, tuple[TableShape, SourcePosition]] = {}
+    renamed: dict[TableId, list[tuple[TableShape, SourcePosition]]] = {}
     for position, effect in effects:
         old = effect.tables[0] if effect.tables else None
         if old is None or effect.kind not in (EffectKind.RENAME_TABLE, EffectKind.DROP_TABLE):
             continue
         before = there.pop(old, None)
         if before is not None and before[1] != position:
-            renamed.setdefault(old, before)
+            renamed.setdefault(old, []).append(before)
         columns = _columns_at(position, old, shapes.get(old, ()), told, before)
         new = effect.tables[-1]
         if effect.kind is EffectKind.RENAME_TABLE and columns and new != old:
             there[new] = TableShape(new, columns), position
-    renamed |= there
+    for new, last in there.items():
+        renamed.setdefault(new, []).append(last)
     named = {
         new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }
     if found := {
-        shape: at for new in named for shape, at in [renamed[new]] if _brings_columns(shape, shapes.get(new, ()))
+        shape: at
+        for new in named
+        for shape, at in reversed(renamed[new])
+        if _brings_columns(shape, shapes.get(new, ()))
     }:
         register_shapes(pipeline, found)
     return frozenset(named.values())

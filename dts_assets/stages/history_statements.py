@@ -44,6 +44,7 @@ class HistoryStatement:
     """A statement that changes a history by no event, at its position and time.
 
     It may end all open versions (``ends``), begin versions of the rows of another name (``rows``), or fill columns of open ones.
+    Such rows have one schema up to the position ``until`` (None: nothing tells of another one).
     """
 
     position: SourcePosition
@@ -52,6 +53,7 @@ class HistoryStatement:
     ends: bool = False
     rows: RowOrigins | None = None
     fills: tuple[ColumnFill, ...] = ()
+    until: SourcePosition | None = None
 
 
 def history_statements(
@@ -88,8 +90,17 @@ def history_statements(
         if one is not None or filled:
             time = None if state.statement is None else state.statement.time
             rows = None if one is None else one.rows
-            found.append(HistoryStatement(state.position, time, state.window_start, one is not None, rows, filled))
+            until = None if rows is None else _until(states, number)
+            found.append(
+                HistoryStatement(state.position, time, state.window_start, one is not None, rows, filled, until)
+            )
     return tuple(found)
+
+
+def _until(states: Sequence[SchemaState], number: int) -> SourcePosition | None:
+    """Return the last position before the next state of a table."""
+    here = states[number].position
+    return next((one.position.previous for one in states[number:] if one.position > here), None)
 
 
 class _Ways:

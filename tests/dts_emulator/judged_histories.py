@@ -108,9 +108,10 @@ def _compare(found: Judged, what: str, rows: Sequence[dict[str, Any]], held: Hel
 
 def _is(mine: Any, other: Any) -> bool:
     """Whether a version has a value, perhaps in the type that holds all values of its column."""
-    if mine == other or not isinstance(mine, str) or other is None or isinstance(other, str | bytes | tuple):
+    held_by = pa.binary() if isinstance(mine, bytes) else pa.string() if isinstance(mine, str) else None
+    if mine == other or held_by is None or other is None or isinstance(other, bytes | tuple):
         return bool(mine == other)
-    return bool(held_as(pa.array([other]), pa.string())[0].as_py() == mine)
+    return bool(held_as(pa.array([other]), held_by)[0].as_py() == mine)
 
 
 def _row(row: dict[str, Any], names: Sequence[str]) -> Row:
