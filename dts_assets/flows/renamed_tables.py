@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,7 +13,8 @@ from dts_assets.model.columns import ColumnShape, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl.effects import EffectKind
+from dts_assets.wire.ddl.effects import Effect, EffectKind
+from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
 
 
@@ -24,13 +25,12 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     of each. Names that a statement gives and takes away again are left out; those that other statements take away, or drop,
     had rows for a while, which histories have. The new names are returned, as the lake has them.
     """
-    effects = [
-        (one.position, effect)
-        for one in sorted(stored_statements(pipeline, starts), key=lambda one: (one.position, one.place))
-        for effect in one.parsed.effects
-    ]
-    if not any(effect.kind is EffectKind.RENAME_TABLE for _, effect in effects):
+    given = {effect.tables[-1] for effect in _renames(stored_statements(pipeline, starts))}
+    if not given:
         return frozenset()
+    # A name that a statement of another window gave is the name of another table, whatever events told of it before.
+    statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
+    effects = [(one.position, effect) for one in statements for effect in one.parsed.effects]
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
     told = _told(pipeline)
     there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
@@ -49,7 +49,9 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     for new, last in there.items():
         renamed.setdefault(new, []).append(last)
     named = {
-        new: table for new in renamed if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
+        new: table
+        for new in given & renamed.keys()
+        if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }
     if found := {
         shape: at
@@ -82,8 +84,13 @@ def _columns_at(
     They are those that events told last, or of the table that gave its name to it since; within a window several lists may have
     changed places, so that all of them count. The ``known`` columns are those of a table of which statements alone have told.
     """
-    lists = [row for row in told.get(table, ()) if row.first_position is not None and row.first_position <= position]
-    if given is not None and (not lists or (lists[-1].first_position or given[1]) < given[1]):
+    since = None if given is None else given[1]
+    lists = [
+        row
+        for row in told.get(table, ())
+        if (at := row.first_position) is not None and at <= position and (since is None or since < at)
+    ]
+    if not lists and given is not None:
         return given[0].columns
     if not lists:
         return () if table in told else known
@@ -92,8 +99,8 @@ def _columns_at(
         row for row in lists if (row.window_start, row.kafka_partition) == (last.window_start, last.kafka_partition)
     ]
     key = {column.name for column in last.columns if column.is_key}
-    columns = {column.name: column for row in here for column in row.columns}
-    return tuple(replace(column, is_key=name in key) for name, column in columns.items())
+    columns = {same_name(column.name): column for row in here for column in row.columns}
+    return tuple(replace(column, is_key=column.name in key) for column in columns.values())
 
 
 def _told(pipeline: Pipeline) -> _Told:
@@ -109,17 +116,18 @@ def _told(pipeline: Pipeline) -> _Told:
 def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:
     """Return tables of the lake and all tables to which statements have moved their rows since."""
     routes, found = pipeline.settings.routes, set(tables)
-    renames = [
-        effect.tables
-        for one in sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
-        for effect in one.parsed.effects
-        if effect.kind is EffectKind.RENAME_TABLE
-    ]
-    for old, new in renames:
+    statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
+    for old, new in (effect.tables for effect in _renames(statements)):
         before, table = (routes.decoded_table(one) for one in (old, new))
         if before in found and table is not None:
             found.add(table)
     return frozenset(found)
+
+
+def _renames(statements: Iterable[SourceStatement]) -> Iterator[Effect]:
+    """Yield the effects of statements by which tables get other names, in the order of the statements."""
+    for one in statements:
+        yield from (effect for effect in one.parsed.effects if effect.kind is EffectKind.RENAME_TABLE)
 
 
 def _known_shapes(pipeline: Pipeline) -> dict[TableId, tuple[ColumnShape, ...]]:
