@@ -12,11 +12,13 @@ from dts_assets.errors import LakeTableError
 from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldFile, HeldRows
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.flows.table_rules import WAY_OUT
+from dts_assets.model.added_columns import CANONICAL
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.model.stored_filters import StoredFilter
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation
+from dts_assets.stages.document_updates import with_documents
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import (
@@ -87,7 +89,7 @@ class MergedTable:
         schema = with_mapped(self.target.arrow_schema, names)
         return RowShape.of(
             self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
-            followed=self.followed, judged=self.row_filter,
+            followed=self.followed, judged=self.row_filter, relaxes=CANONICAL not in self.added,
         )  # fmt: skip
 
     def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -185,10 +187,13 @@ class MergedTable:
                 fold_absent=self.fold_absent,
                 expired_before=self.expired_before,
             )
+        whole, missed = with_documents(whole, self.shape, self.truncations)
         whole = judged(whole, self.shape, self.truncations)
         if self.shape.is_soft:
-            return rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
-        return living_rows(whole, self.shape, fold_absent=self.fold_absent)
+            made = rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
+        else:
+            made = living_rows(whole, self.shape, fold_absent=self.fold_absent)
+        return replace(made, not_removed=made.not_removed + missed)
 
     def _refuse_unjudged(self, operations: Operations) -> None:
         """Refuse changes that are left to the merge, if their rows cannot be judged there.

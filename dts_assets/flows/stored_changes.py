@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.document_rows import BESIDE_IMAGES, with_images
 from dts_assets.stages.moved_shards import MovedShards
 from dts_assets.stages.row_places import at_or_before
 from dts_assets.store.file_stores import FileStore
@@ -40,8 +41,9 @@ class ChangesSource:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes of those files that are of this changelog; see :func:`dts_assets.store.files.read_batches`."""
         mine = [path for path in paths if path.startswith(self.location)]
-        for batch in read_batches(self.store, mine, columns, parts=parts) if mine else ():
-            yield self._bounded(batch)
+        wanted = (*columns, *BESIDE_IMAGES)
+        for batch in read_batches(self.store, mine, wanted, parts=parts, optional=BESIDE_IMAGES) if mine else ():
+            yield self._bounded(with_images(batch))
 
     def _bounded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.since is not None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.table_rules import refused_by_rules
+from dts_assets.model.collections import is_collection
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.routes import NO_ROUTES, Routes
@@ -21,6 +22,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
+from dts_assets.stages.document_rows import as_stored
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.store.file_stores import FileStore
@@ -140,6 +142,8 @@ class _Files:
         self._ddl = opened.enter_context(TableWriter(task.ddl, attempt))
 
     def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
+        if is_collection(self._task.tables[table].columns):
+            rows = as_stored(rows)
         if table not in self.faults:
             self._apart(table, lambda: self._writer(table, compared=compared).write(rows))
 

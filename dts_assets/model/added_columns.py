@@ -12,6 +12,12 @@ from typing import Literal, TypeAlias
 DELETED_AT = "_deleted_at"
 """The column of a snapshot with the time of a row's deletion, null while the row lives."""
 
+CANONICAL = "canonical documents"
+"""The request for documents in canonical form.
+
+It stands among the columns on request, and is none.
+"""
+
 AuditColumn: TypeAlias = Literal["op", "transaction_id", "position", "row_number", "epoch", "window_start"]
 """The name that a configuration asks for an audit column with."""
 

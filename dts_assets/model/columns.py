@@ -50,7 +50,8 @@ class Column:
 
     ``spellings`` are the names that the source has given it, the last one last; none where it was only ever called ``name``.
     ``own_types`` has the lake types of source types whose values ``type`` would read to others, or not at all:
-    ``(("int(11)", "int"),)`` where ``type`` is ``string``, because the column became a text later.
+    ``(("int(11)", "int"),)`` where ``type`` is ``string``, because the column became a text later. ``holds_documents`` marks
+    the column with the documents of a collection.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Column:
     is_key: bool
     spellings: tuple[str, ...] = ()
     own_types: tuple[tuple[str, str], ...] = ()
+    holds_documents: bool = False
 
     def own_type(self, original_type: str) -> str:
         """Return the lake type by which values of a source type are read."""

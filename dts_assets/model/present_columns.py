@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dts_assets.model.columns import Column
 
@@ -55,7 +55,7 @@ class PresentColumns:
             if one.place
             else Column(one.source, one.type, one.is_key)
             if found is None
-            else Column(found.name, one.type, one.is_key, found.spellings)
+            else replace(found, type=one.type, is_key=one.is_key, own_types=())
             for one, found in self._found(columns)
         )
 

@@ -9,16 +9,21 @@ from dataclasses import dataclass
 class NotRemoved:
     """Counts of removals without a row, and of removals that may mean several rows.
 
-    ``unseen`` counts, of a table with a key, updates that lack columns and found no row: they made one of what they sent.
+    ``unseen`` counts, of a table with a key, updates that lack columns and found no row: they made one of what they sent, but for
+    those of documents. ``misfits`` counts updates whose paths did not fit the document that stood.
     """
 
     unmatched: int = 0
     ambiguous: int = 0
     unseen: int = 0
+    misfits: int = 0
 
     def __add__(self, other: NotRemoved) -> NotRemoved:
         return NotRemoved(
-            self.unmatched + other.unmatched, self.ambiguous + other.ambiguous, self.unseen + other.unseen
+            self.unmatched + other.unmatched,
+            self.ambiguous + other.ambiguous,
+            self.unseen + other.unseen,
+            self.misfits + other.misfits,
         )
 
 

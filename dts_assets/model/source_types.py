@@ -7,20 +7,28 @@ POSTGRESQL = "PGSQL"
 GAUSSDB = "GAUSSDB"
 SQL_SERVER = "SQLSERVER"
 ORACLE = "ORACLE"
+MONGODB = "MONGODB"
 OTHER = "OTHER"
 """A source with a schema level whose kind is not told."""
 
 OTHER_DIALECTS = frozenset({POSTGRESQL, GAUSSDB, SQL_SERVER, ORACLE, OTHER})
 """Kinds whose statements are not those of the MySQL family.
 
-A kind that nobody knows is taken for one of the MySQL family, as it always was.
+A kind that nobody knows is taken for one of the MySQL family, as it always was. MongoDB has no statements: decoders write its
+commands as statements of MySQL, so that they are followed alike.
 """
 
-_SIGNS = (("POSTGRES", POSTGRESQL), ("GAUSS", GAUSSDB), ("SQLSERVER", SQL_SERVER), ("ORACLE", ORACLE))
+_SIGNS = (
+    ("POSTGRES", POSTGRESQL),
+    ("GAUSS", GAUSSDB),
+    ("SQLSERVER", SQL_SERVER),
+    ("ORACLE", ORACLE),
+    ("MONGO", MONGODB),
+)
 
 
 def source_type_of(name: str | None) -> str:
-    """Return the kind of a source with a schema level from the vendor's name of it.
+    """Return the kind of a source beside the MySQL family from the vendor's name of it.
 
     Names have changed over time, and differ in case and signs: ``GaussDB Primary/Standby``, ``GaussDB Centralized``.
     """

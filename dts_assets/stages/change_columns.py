@@ -54,6 +54,7 @@ class RowShape:
     the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request,
     ``shards`` those that tell the shard of a row in a merged table. ``followed`` has the columns by all schemas of the changes;
     None where they have one. ``judged`` is the row filter of changes that nobody could judge before; None without one.
+    ``relaxes`` says that documents stand there in the relaxed form of Extended JSON.
     """
 
     columns: tuple[Column, ...]
@@ -65,6 +66,7 @@ class RowShape:
     shards: tuple[str, ...] = ()
     followed: FollowedColumns | None = None
     judged: StoredFilter | None = None
+    relaxes: bool = False
 
     @classmethod
     def of(
@@ -79,9 +81,16 @@ class RowShape:
         shards: tuple[str, ...] = (),
         followed: FollowedColumns | None = None,
         judged: StoredFilter | None = None,
+        relaxes: bool = False,
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
-        return cls(columns, names, schema, unfit or not has_key(columns), versions, added, shards, followed, judged)
+        unfit = unfit or not has_key(columns)
+        return cls(columns, names, schema, unfit, versions, added, shards, followed, judged, relaxes)
+
+    @property
+    def documents(self) -> int | None:
+        """The place of the column with the documents of a collection; None for any other table."""
+        return next((place for place, column in enumerate(self.columns) if column.holds_documents), None)
 
     @property
     def shard_keys(self) -> list[int]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from dts_assets.model.removals import NotRemoved
 from dts_assets.stages.bags import by_row_in_order, unmatched_removals, without_ambiguous
 from dts_assets.stages.change_columns import NO_TIME, RowShape, Truncation
+from dts_assets.stages.document_updates import with_documents
 from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import Operations, begin_of, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
@@ -56,6 +57,7 @@ def versions_of(
     later ones and are not returned. ``truncations`` are in the order of their positions, ``fold_absent`` says that some change
     may lack columns. Versions that ended before ``expired_before``, in microseconds since 1970, are left out.
     """
+    operations, missed = with_documents(operations, shape, truncations)
     operations, ambiguous = without_ambiguous(judged(operations, shape, truncations))
     codes = Keys(operations.keys).codes
     eras = eras_of(operations, truncations, shape.shard_keys)
@@ -87,7 +89,7 @@ def versions_of(
     columns["_valid_to_position"] = _as_positions(
         [one[ended_at] if len(one) else ended_at for one in known], ended_at == _OPEN, shape, "_valid_to_position"
     )
-    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous, found.unseen))
+    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous, found.unseen) + missed)
 
 
 def _next(operations: Operations, groups: Numbers, eras: Numbers, truncations: Sequence[Truncation]) -> _Ends:

@@ -17,7 +17,8 @@ from functools import lru_cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from dts_assets.model.added_columns import AUDITED, DELETED_AT
+from dts_assets.model.added_columns import AUDITED, CANONICAL, DELETED_AT
+from dts_assets.model.collections import is_collection
 from dts_assets.model.columns import Column, quoted, same_name
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.schema_policies import NEW_COLUMNS
@@ -218,13 +219,17 @@ def _struct_field(name: str, kind: str) -> str:
 def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
     """Return the columns of a changelog of a source table.
 
-    They are the operation, both images, and the source coordinates.
+    They are the operation, both images, and the source coordinates. A collection has the key of each document, and the document
+    or its update in the place of images.
     """
     image = struct_type(columns)
+    images: tuple[NamedType, ...] = (("before", image), ("after", image))
+    if is_collection(columns):
+        names = ("_id", "_id_type", "before", "after", "update")
+        images = tuple((name, "string") for name in names)
     return (
         ("op", "string"),
-        ("before", image),
-        ("after", image),
+        *images,
         ("absent", "array<string>"),
         ("invalid", "map<string,string>"),
         ("event_time", "timestamp"),
@@ -252,7 +257,7 @@ def added_columns(names: Sequence[str]) -> tuple[NamedType, ...]:
         return ()
     stored = dict(changelog_columns(()))
     own = {DELETED_AT: "timestamp", NEW_COLUMNS: "map<string,string>"}
-    return tuple((name, own.get(name) or stored[AUDITED[name]]) for name in names)
+    return tuple((name, own.get(name) or stored[AUDITED[name]]) for name in names if name != CANONICAL)
 
 
 def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

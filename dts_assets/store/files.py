@@ -307,7 +307,8 @@ def _leaves_of(schema: pa.Schema, columns: Sequence[str], parts: Mapping[str, Co
     """Return columns as Parquet paths, those of ``parts`` by their fields: ``["op", "before.id"]``."""
     if not parts:
         return list(columns)
-    fields = {name: [one.name for one in schema.field(name).type if one.name in parts[name]] for name in parts}
+    structs = {name: schema.field(name).type for name in parts if pa.types.is_struct(schema.field(name).type)}
+    fields = {name: [one.name for one in kind if one.name in parts[name]] for name, kind in structs.items()}
     return [path for name in columns for path in ([f"{name}.{field}" for field in fields.get(name, ())] or [name])]
 
 

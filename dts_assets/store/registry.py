@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dts_assets.errors import LakeTableError
+from dts_assets.model.collections import DOCUMENT_TYPE
 from dts_assets.model.columns import Column, same_name
 from dts_assets.model.tables import TableId
 from dts_assets.store.locks import locked
@@ -50,7 +51,8 @@ class RegisteredColumn:
     @cached_property
     def column(self) -> Column:
         """The column as the lake holds it."""
-        return Column(self.name, self.type, self.is_key, self.spellings, self.own_types)
+        is_document = self.original_type == DOCUMENT_TYPE
+        return Column(self.name, self.type, self.is_key, self.spellings, self.own_types, is_document)
 
 
 @dataclass(frozen=True)

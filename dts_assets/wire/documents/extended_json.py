@@ -46,7 +46,10 @@ def value_of(text: str) -> Value:
 
 
 def relaxed(value: Value) -> Value:
-    """Return a canonical value in the relaxed form: ``{"$numberInt": "5"}`` is 5."""
+    """Return a canonical value in the relaxed form: ``{"$numberInt": "5"}`` is 5.
+
+    A value in relaxed form stays as it is.
+    """
     if isinstance(value, list):
         return [relaxed(one) for one in value]
     if not isinstance(value, dict):
@@ -57,7 +60,7 @@ def relaxed(value: Value) -> Value:
             return int(inner)
         if name == "$numberDouble" and isinstance(inner, str) and inner not in ("NaN", "Infinity", "-Infinity"):
             return float(inner)
-        if name == "$date":
+        if name == "$date" and isinstance(inner, dict):
             return {"$date": _relaxed_date(inner)}
         if name in _TYPES or name in _NUMBERS:
             return value

@@ -1,8 +1,8 @@
 """The wire format ``drs-json``: Huawei Cloud DRS to Kafka, message format JSON.
 
-The vendor's page is "Kafka Message Format" (drs_03_0052): table 2 for MySQL and GaussDB(for MySQL), table 4 for PostgreSQL,
-GaussDB, SQL Server and Oracle, whose tables have a schema. A deleted row stands in ``old``. TIMESTAMP values of the MySQL family
-are seconds since the epoch with a fraction: ``1624614713.201``.
+The vendor's page is "Kafka Message Format" (drs_03_0052): table 2 for MySQL and GaussDB(for MySQL), table 3 for DDS (MongoDB),
+table 4 for PostgreSQL, GaussDB, SQL Server and Oracle, whose tables have a schema. A deleted row stands in ``old``. TIMESTAMP
+values of the MySQL family are seconds since the epoch with a fraction: ``1624614713.201``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from dts_assets.model.collections import is_collection
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import UNCHANGED_VALUE, FormatSettings
 from dts_assets.model.postgresql_types import postgresql_type
@@ -62,20 +63,21 @@ class DrsJson(DrsMessages):
         """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""
         from dts_assets.wire.columns.postgresql_values import postgresql_reading
         from dts_assets.wire.columns.table_changes import joined
+        from dts_assets.wire.flat_json.collection_rows import collection_changes
         from dts_assets.wire.flat_json.other_sources import OtherSourcesDialect
         from dts_assets.wire.flat_json.rows import changes_of
 
+        collections = {table: columns for table, columns in tables.items() if is_collection(columns)}
         others = {table: columns for table, columns in tables.items() if table.schema}
-        if not others:
-            return DrsMessages.changes(self, entries, tables)
-        found = changes_of(
-            entries,
-            others,
-            reading=postgresql_reading(self.source_time_zone, as_digits=True),
-            dialect=OtherSourcesDialect(unchanged=self.unchanged_value),
-        )
-        of_mysql = {table: columns for table, columns in tables.items() if not table.schema}
-        return joined(DrsMessages.changes(self, entries, of_mysql), found) if of_mysql else found
+        of_mysql = {table: columns for table, columns in tables.items() if table not in {**collections, **others}}
+        found = [DrsMessages.changes(self, entries, of_mysql)] if of_mysql else []
+        if collections:
+            found.append(collection_changes(entries, collections))
+        if others:
+            reading = postgresql_reading(self.source_time_zone, as_digits=True)
+            dialect = OtherSourcesDialect(unchanged=self.unchanged_value)
+            found.append(changes_of(entries, others, reading=reading, dialect=dialect))
+        return found[0] if len(found) == 1 else joined(*found)
 
     def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a column of a table.

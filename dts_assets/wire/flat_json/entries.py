@@ -18,6 +18,7 @@ from dts_assets.model.source_types import MYSQL, source_type_of
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
+from dts_assets.wire.flat_json.collection_messages import CollectionHead
 from dts_assets.wire.flat_json.dialect import DML, Dialect
 from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused, described
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
@@ -74,6 +75,8 @@ class _Found:
             self.sources[len(self.numbers)] = source_type_of(head.dbType)
             if head.dbType is not None:
                 self.others[len(self.numbers)] = {"dbType": head.dbType}
+        if isinstance(head, CollectionHead):
+            self.others.setdefault(len(self.numbers), {}).update(head.told)
         if others:
             self.others.setdefault(len(self.numbers), {}).update(others)
             self.unknown.update(f"field {name}" for name in others if name != "ts")

@@ -99,9 +99,10 @@ class NamedEvent(Event, gc=False):
 
 
 class KeyNames(Struct):
-    """The names of the columns of a table's key."""
+    """The names of the columns of a table's key, and the name of a collection, whose key is ``_id``."""
 
     pkNames: list[str] | None = None
+    coll: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +189,10 @@ def content_of(message: bytes) -> bytes:
 
 
 def names_key(message: bytes) -> bool:
-    """Tell whether a message names a column of its table's key; False if it cannot be read."""
+    """Tell whether a message names a column of its table's key, or a collection; False if it cannot be read."""
     try:
-        return bool(_KEY_NAMES.decode(message).pkNames)
+        found = _KEY_NAMES.decode(message)
+        return bool(found.pkNames or found.coll)
     except MALFORMED:
         return False
 

@@ -22,6 +22,7 @@ from msgspec.json import Decoder, encode
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import ORACLE, source_type_of
 from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.flat_json.collection_messages import collection_head
 from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect, SentCells
 from dts_assets.wire.flat_json.messages import (
     MALFORMED,
@@ -36,19 +37,10 @@ from dts_assets.wire.flat_json.messages import (
     described,
     head_of,
 )
+from dts_assets.wire.flat_json.other_sources_head import NOT_SENT, SourceHead
 
 _UPDATE = OPERATIONS["UPDATE"]
-_NULL = Raw(b"null")
 _NO_TYPES = frozenset({b"null", b'""', b"{}"})
-
-
-class SourceHead(Head, forbid_unknown_fields=True, gc=False):
-    """A message of DRS JSON without the content of its rows, whichever source it is of."""
-
-    schema: str | None = None  # type: ignore[misc]
-    dbType: str | None = None  # type: ignore[misc]
-    opType: str | None = None
-    columnType: Raw = _NULL
 
 
 class _Rows(Struct, gc=False):
@@ -77,8 +69,15 @@ class DrsJsonDialect(DrsDialect):
         Raises:
             Refused: the message is no JSON object, a field of it makes no sense, or it names no schema.
         """
-        head, others = head_of(message, _FORM)
-        if head.schema is not None or head.dbType is not None or head.columnType is not _NULL:  # type: ignore[attr-defined]
+        head: Head
+        others: Mapping[str, str] = {}
+        try:
+            head = _FORM.whole.decode(message)
+        except MALFORMED:
+            if found := collection_head(message):
+                return found
+            head, others = head_of(message, _FORM)
+        if head.schema is not None or head.dbType is not None or head.columnType is not NOT_SENT:  # type: ignore[attr-defined]
             self._look_at(cast(SourceHead, head), message)
         return head, others
 
