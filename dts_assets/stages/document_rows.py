@@ -46,11 +46,13 @@ def with_images(rows: pa.RecordBatch) -> pa.RecordBatch:
     if ID not in rows.schema.names or not pa.types.is_string(rows.schema.field(ID).type):
         return rows
     columns = {name: rows.column(name) for name in rows.schema.names if name not in BESIDE_IMAGES}
-    key, deletes = [rows.column(name) for name in (ID, ID_TYPE)], pc.equal(rows.column("op"), "delete")
-    document = pc.coalesce(rows.column("after"), rows.column(UPDATE))
-    has_row = key[0].is_valid()
-    for name, is_there in (("before", deletes), ("after", pc.invert(deletes))):
-        if name in columns:
-            none = pc.invert(pc.and_(is_there, has_row))
+    asked = [name for name in ("before", "after") if name in columns]
+    if asked:
+        key, deletes = [rows.column(name) for name in (ID, ID_TYPE)], pc.equal(rows.column("op"), "delete")
+        update = rows.column(UPDATE)
+        document = pc.coalesce(rows.column("after"), update) if "after" in asked else update
+        for name in asked:
+            is_there = deletes if name == "before" else pc.invert(deletes)
+            none = pc.invert(pc.and_(is_there, key[0].is_valid()))
             columns[name] = pa.StructArray.from_arrays([*key, document], fields=_IMAGE, mask=none)
     return pa.RecordBatch.from_pydict(columns)

@@ -31,7 +31,7 @@ def with_documents(
     Operations of a table that is no collection come back as they are. ``truncations`` are in the order of their positions.
     """
     place = shape.documents
-    if place is None:
+    if place is None or shape.is_bag:
         return operations, ALL_REMOVED
     operations = _in_form(operations, place) if shape.relaxes else operations
     partial = _updates(operations, place)

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dts_assets.model.collections import DOCUMENT_TYPE
 from dts_assets.model.columns import Column, same_name, widened
 from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.positions import SourcePosition
@@ -366,7 +367,8 @@ def _column(one: SchemaColumn, schema: TableSchema, kind: str, there: Column | N
     taken.add(same_name(name))
     stored = () if there is None else there.lake_names
     spellings = (*(other for other in reversed(stored) if other != name), name) if stored not in ((), (name,)) else ()
-    return Column(name, kind, folded(one.name) in map(folded, schema.key), spellings)
+    is_key = folded(one.name) in map(folded, schema.key)
+    return Column(name, kind, is_key, spellings, holds_documents=one.type == DOCUMENT_TYPE)
 
 
 def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:

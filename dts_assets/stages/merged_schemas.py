@@ -183,7 +183,9 @@ def followed_shards(
         while same_name(name) in taken:
             name += "_"
         taken.add(same_name(name))
-        columns.append(Column(name, kind, any(one.is_key for one in mine), mine[0].spellings))
+        has_documents = any(one.holds_documents for one in mine)
+        is_key = any(one.is_key for one in mine)
+        columns.append(Column(name, kind, is_key, mine[0].spellings, holds_documents=has_documents))
     keyed = any(one.is_key for one in columns)
     columns += [Column(name, "string", keyed) for name in shard_names]
     names = (*(name for name, _ in found.values()), *shard_names)

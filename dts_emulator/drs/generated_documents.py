@@ -19,6 +19,8 @@ from dts_emulator.messages.message import Message
 Document = dict[str, Any]
 """A document in canonical Extended JSON: ``{"_id": {"$numberInt": "5"}}``."""
 
+COMMANDS = ("drop", "rename", "dropDatabase")
+
 _START_MS = 1_767_571_200_000
 _STEP_MS = 60_000
 _ES_BEHIND_MS = 28_952_000
@@ -63,7 +65,7 @@ class GeneratedDocuments:
 
     random: Random
     partitions: int = 1
-    commands: bool = True
+    commands: tuple[str, ...] = COMMANDS
     collections: dict[tuple[str, str], dict[str, Document]] = field(
         default_factory=lambda: {("shop", "orders"): {}, ("shop", "a.b$c"): {}, ("other", "orders"): {}}
     )
@@ -108,8 +110,10 @@ class GeneratedDocuments:
 
     def _command(self) -> Message:
         random = self.random
-        place = random.choice([*self.collections])
-        kind = random.choice(["drop", "rename", "dropDatabase"])
+        there = [place for place, documents in self.collections.items() if documents]
+        if not there:  # no command changes a collection that is not there
+            return self._change(place := random.choice([*self.collections]), self.collections[place])
+        place, kind = random.choice(there), random.choice(self.commands)
         if kind == "drop":
             self._forget(place)
             return self._message(place, "DDL", "drop", {}, None)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
+from dts_assets.model.collections import COLLECTION
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.source_types import OTHER_DIALECTS
+from dts_assets.model.source_types import MONGODB, OTHER_DIALECTS
 from dts_assets.model.statement_words import naming_text
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.effects import NOT_PARSED, ParsedDdl
@@ -31,6 +32,7 @@ from dts_assets.wire.ddl.schema_changes import (
     TableCreated,
     TableDropped,
     TableRenamed,
+    TableTruncated,
 )
 from dts_assets.wire.ddl.schema_model import NO_TABLE, Applied, apply, not_followed
 from dts_assets.wire.ddl.table_schemas import Catalog, ServerRules, TableSchema
@@ -98,7 +100,8 @@ class SourceStatement:
         """Return the catalog behind the statement, with what it changed."""
         if self.is_of_other_dialect:
             return not_followed(catalog, self.naming_text, self.database, OTHER_DIALECT)
-        return apply(catalog, self.sql, self.database)
+        applied = apply(catalog, self.sql, self.database)
+        return _emptied_alone(applied, catalog) if self.source_type == MONGODB else applied
 
     @property
     def ended(self) -> datetime | None:
@@ -199,7 +202,11 @@ class _Following:
         applied = one.applied_to(before)
         self.catalog = applied.catalog
         for table in sorted(_of_unknown(applied.changes, before)):
-            self.catalog = _with_table(self.catalog, table, TableSchema((), doubt=NOT_KNOWN))
+            is_collection = one.source_type == MONGODB
+            unknown = (
+                told_schema(COLLECTION, None, tells_keys=True) if is_collection else TableSchema((), doubt=NOT_KNOWN)
+            )
+            self.catalog = _with_table(self.catalog, table, unknown)
         self._look_at_conditions(one, applied.changes)
         perhaps_back = set[TableId]()
         if applied.problem not in (None, NO_TABLE):
@@ -292,6 +299,23 @@ class _Following:
 
     def _note(self, table: TableId, state: SchemaState) -> None:
         self.states.setdefault(table, []).append(state)
+
+
+def _emptied_alone(applied: Applied, before: Catalog) -> Applied:
+    """Return a catalog in which collections are emptied that were dropped: the next document makes them anew, by no statement."""
+    tables, changes = dict(applied.catalog.tables), list[SchemaChange]()
+    for change in applied.changes:
+        match change:
+            case TableDropped():
+                gone = [change.table]
+            case DatabaseDropped():
+                gone = [table for table in before.tables if table.database == change.database]
+            case _:
+                changes.append(change)
+                continue
+        changes += [TableTruncated(table) for table in gone]
+        tables |= {table: before.tables[table] for table in gone if table in before.tables}
+    return Applied(replace(applied.catalog, tables=tables), tuple(changes), applied.problem)
 
 
 def _explained(schema: TableSchema | None, told: ToldShapes) -> set[Shape]:
