@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dts_assets.cli.inspect_found import ENTRY_COLUMNS, FoundMessage, Stock, name_shown, table_of
+from dts_assets.model.collections import lake_column
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, WindowTable
 from dts_assets.model.message_retention import ENTRIES, NOTHING_REMOVED, RAW, Removed
@@ -136,7 +137,7 @@ class Shown:
 
     def _changes(self, row: Mapping[str, Any], stock: Stock, wire: WireFormat) -> None:
         columns = tuple(
-            Column(shape.name, wire.column_type(shape.original_type, unsigned=False, table=table_of(row)), shape.is_key)
+            lake_column(shape, wire.column_type(shape.original_type, unsigned=False, table=table_of(row)))
             for shape in stock.shapes(row)
         )
         schema = pa.schema({"payload": pa.binary(), **dict.fromkeys(("database", "schema", "table"), pa.string())})

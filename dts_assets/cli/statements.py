@@ -184,6 +184,8 @@ def _say_result(exported: Exported) -> None:
         say(f"{exported.refused:,} of the changes have no statement; a comment in their place says why")
     if exported.quarantined:
         say(f"{exported.quarantined:,} changes are in quarantine, and not among the statements")
+    if exported.collections:
+        say(f"collections of documents have no statements: {', '.join(map(str, sorted(exported.collections)))}")
     if exported.merged:
         say(f"merged tables have no statements: {', '.join(map(str, sorted(exported.merged)))}")
     if exported.lacking:

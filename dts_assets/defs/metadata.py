@@ -164,7 +164,7 @@ def _not_removed(counts: NotRemoved | None) -> Metadata:
     if counts is None:
         return {}
     removals = {"unmatched_removals": counts.unmatched, "ambiguous_removals": counts.ambiguous}
-    return {**removals, **known(unmatched_updates=counts.unseen or None)}
+    return {**removals, **known(unmatched_updates=counts.unseen or None, unfitting_updates=counts.misfits or None)}
 
 
 def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome, **more: int) -> Metadata:

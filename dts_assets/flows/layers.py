@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from dts_assets.model.added_columns import CANONICAL
 from dts_assets.model.columns import Column
 from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.tables import TableId
@@ -255,6 +256,7 @@ HISTORY = Layer(
     made_from=CHANGELOG,
     has_versions=True,
     asked_for=lambda settings: settings.history,
+    added=lambda settings, table: tuple(one for one in settings.document_columns(table) if one == CANONICAL),
     make=partial(_make_rows, "history"),
     needed_versions=partial(_changelog_versions, "history"),
     compact=partial(_compact_rows, "history"),

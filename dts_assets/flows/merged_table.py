@@ -18,6 +18,7 @@ from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.model.stored_filters import StoredFilter
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation
+from dts_assets.stages.document_fields import with_fields
 from dts_assets.stages.document_updates import with_documents
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.judged_changes import judged
@@ -193,7 +194,7 @@ class MergedTable:
             made = rows_with_deleted(whole, self.shape, truncations=self.truncations, fold_absent=self.fold_absent)
         else:
             made = living_rows(whole, self.shape, fold_absent=self.fold_absent)
-        return replace(made, not_removed=made.not_removed + missed)
+        return replace(made, rows=with_fields(made.rows, self.shape), not_removed=made.not_removed + missed)
 
     def _refuse_unjudged(self, operations: Operations) -> None:
         """Refuse changes that are left to the merge, if their rows cannot be judged there.

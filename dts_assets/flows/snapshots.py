@@ -435,7 +435,7 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         None if size is None else size.rows,
         None if size is None else size.bytes,
         waits=job.plan.state.waits_from is not None,
-        not_removed=counts if counts.unseen or counts.ambiguous or not has_key(job.columns) else None,
+        not_removed=counts if counts.unseen or counts.ambiguous or counts.misfits or not has_key(job.columns) else None,
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
         doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from dts_assets.flows.first_times import first_times
+from dts_assets.model.collections import lake_column
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import FormatSettings
 from dts_assets.model.offsets import OffsetRange, Watermark
@@ -195,7 +196,7 @@ class _Found:
         table = self.tables.setdefault(shape.table, SniffedTable(shape.table))
         for one in shape.columns:
             kind = wire.column_type(one.original_type, unsigned=(shape.table, one.name) in unsigned, table=shape.table)
-            table.columns[one.name] = Column(one.name, kind, one.is_key)
+            table.columns[one.name] = lake_column(one, kind)
             table.source_types[one.name] = one.original_type
 
     def _count(self, wire: WireFormat, number: int, entries: pa.RecordBatch, shapes: Sequence[TableShape]) -> None:

@@ -21,6 +21,7 @@ from dts_assets.flows.reports import Progress
 from dts_assets.flows.sorted_spool import SortedSpool
 from dts_assets.flows.statement_layer import WrittenColumns
 from dts_assets.flows.statement_tasks import BATCH_BYTES
+from dts_assets.model.collections import is_collection
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import NO_ROUTES, Routes
@@ -72,7 +73,8 @@ class Exported:
     """The outcome of an export, which grows while it is read.
 
     ``refused`` are changes of which no statement can be made, ``quarantined`` those that could not be decoded. ``lacking`` are
-    the tables that some windows lack, ``merged`` those of several shards, of which there are no statements.
+    the tables that some windows lack, ``merged`` those of several shards, and ``collections`` those of documents; neither have
+    statements.
     """
 
     windows: int = 0
@@ -82,11 +84,12 @@ class Exported:
     quarantined: int = 0
     lacking: set[TableId] = field(default_factory=set)
     merged: set[TableId] = field(default_factory=set)
+    collections: set[TableId] = field(default_factory=set)
 
     @property
     def whole(self) -> bool:
         """True if the statements are all changes."""
-        return not (self.refused or self.quarantined or self.lacking or self.merged)
+        return not (self.refused or self.quarantined or self.lacking or self.merged or self.collections)
 
 
 def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *, progress: Progress) -> Iterator[str]:
@@ -101,7 +104,9 @@ def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *,
     wanted = replace(wanted, routes=routes)
     tables = {table: columns for table, columns in known_tables(pipeline).items() if wanted.takes(table)}
     exported.merged = {table for table in tables if routes.shard_columns(table)}
-    tables = {table: columns for table, columns in tables.items() if table not in exported.merged}
+    exported.collections = {table for table, columns in tables.items() if is_collection(columns)}
+    without = exported.merged | exported.collections
+    tables = {table: columns for table, columns in tables.items() if table not in without}
     marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
     exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
     windows = [mark.window for mark in marks]

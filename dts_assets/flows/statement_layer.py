@@ -20,6 +20,7 @@ from dts_assets.flows.reports import LayerOutcome, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.statement_tasks import StatementResult, StatementTask, write_statements
 from dts_assets.flows.tables_plan import MARKED
+from dts_assets.model.collections import is_collection
 from dts_assets.model.column_rules import RuleOf, rule_on
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import TableShapeRow
@@ -89,7 +90,8 @@ def write_layer(work: LayerWork) -> dict[TableId, LayerOutcome]:
         StaleGenerationError: Another run has written statements since this one was planned.
     """
     pipeline, dialect = work.pipeline, dialect_of(work.pipeline.settings.sql.dialect)
-    planned = do_apart(SQL.name, work.tables, partial(_job, work, dialect))
+    tables = {table: columns for table, columns in work.tables.items() if not is_collection(columns)}
+    planned = do_apart(SQL.name, tables, partial(_job, work, dialect))
     pipeline.ledger.require_turn(MARKED, work.turn)
     busy = {table: job for table, job in planned.results.items() if not job.nothing}
     results = _made(work, dialect, busy)

@@ -5,7 +5,7 @@ They tell when a row was deleted, and facts about its last change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -17,6 +17,18 @@ CANONICAL = "canonical documents"
 
 It stands among the columns on request, and is none.
 """
+
+
+def flattened(column: str, path: str) -> str:
+    """Return the request for a field of documents as a column: ``city=address.city``."""
+    return f"{column}={path}"
+
+
+def flattened_paths(requests: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the paths of fields that are columns on request, by the names of these: ``{"city": ("address", "city")}``."""
+    pairs = (request.partition("=") for request in requests if "=" in request)
+    return {name: tuple(path.split(".")) for name, _, path in pairs}
+
 
 AuditColumn: TypeAlias = Literal["op", "transaction_id", "position", "row_number", "epoch", "window_start"]
 """The name that a configuration asks for an audit column with."""

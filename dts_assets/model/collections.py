@@ -22,6 +22,11 @@ COLLECTION = (
 """The columns of every collection, as events describe those of tables."""
 
 
+def lake_column(shape: ColumnShape, lake_type: str) -> Column:
+    """Return the column of an event as the lake holds it, with a lake type."""
+    return Column(shape.name, lake_type, shape.is_key, holds_documents=shape.original_type == DOCUMENT_TYPE)
+
+
 def is_collection(columns: Iterable[Column]) -> bool:
     """Return whether a table with these columns is a collection of documents."""
     return any(column.holds_documents for column in columns)

@@ -18,20 +18,16 @@ from pydantic import model_validator as check_whole
 from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.errors import WireFormatError
-from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.formats import UNCHANGED_VALUE, FormatSettings, FormatTraits, Framing
-from dts_assets.model.layouts import UNPARTITIONED, Layout
 from dts_assets.model.message_retention import MessageAges
 from dts_assets.model.routes import Routes, table_of
 from dts_assets.model.row_filters import RowFilter
-from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
-from dts_assets.settings.layouts import SnapshotLayout
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
@@ -44,16 +40,15 @@ from dts_assets.settings.routes import (
 )
 from dts_assets.settings.row_filters import FilterText, filter_of
 from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
-from dts_assets.settings.schema_changes import check_policies, columns_for, policy_for, policy_requests
+from dts_assets.settings.schema_changes import check_policies
+from dts_assets.settings.snapshots import Snapshots
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
-    Deletes,
     Duration,
     Glob,
     Instant,
     LakeType,
-    SchemaChanges,
     TypeMappings,
     divides_a_day,
     instead,
@@ -139,7 +134,7 @@ def _any_names(globs: tuple[str, ...], table: TableId) -> bool:
     return any(table.matches(glob) for glob in globs)
 
 
-class Subscription(Part):
+class Subscription(Snapshots):
     """A subscription: a topic that becomes tables."""
 
     name: SkipJsonSchema[str] = Field("subscription", alias=NAME_KEY)
@@ -187,23 +182,6 @@ class Subscription(Part):
     history: tuple[Glob, ...] = Field((), description="Tables that also get every version of their rows.")
     history_retention: Duration | None = Field(
         None, description="How long versions that have ended stay in histories, in whole days; without it all stay."
-    )
-    deletes: Deletes = Field(
-        default_factory=dict,
-        description="hard: a deleted row leaves snapshots; soft: it stays, with _deleted_at; or one of them by globs.",
-        json_schema_extra={"default": "hard"},
-    )
-    schema_changes: SchemaChanges = Field(
-        default_factory=dict,
-        description="What a snapshot does when its table's columns change: follow, keep, freeze or stop; or one by globs.",
-        json_schema_extra={"default": "follow"},
-    )
-    audit_columns: tuple[AuditColumn, ...] = Field(
-        (), description="Facts about a row's last change that snapshots show in columns of their own: op is _op."
-    )
-    layout: dict[Glob, SnapshotLayout] = Field(
-        default_factory=dict,
-        description="Partition fields and sorting of snapshots, by globs of which the first that matches counts.",
     )
     sql: Sql = Field(default_factory=Sql, description="Tables whose statements are written out.")
     types: dict[ColumnName, LakeType] = Field(
@@ -371,28 +349,6 @@ class Subscription(Part):
     def message_ages(self) -> MessageAges:
         """The ages from which on messages and entries are removed from the lake."""
         return MessageAges(self.message_retention.raw, self.message_retention.entries)
-
-    def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
-        """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""
-        how = next((how for glob, how in self.deletes.items() if self.routes.means(table, glob)), "hard")
-        audit = (AUDIT[name][0] for name in AUDIT if name in self.audit_columns)
-        return (*([DELETED_AT] if how == "soft" else []), *audit, *columns_for(self.schema_policy(table)))
-
-    def schema_policy(self, table: TableId) -> SchemaPolicy:
-        """Return what a table's snapshot does when its columns change."""
-        return policy_for(self.schema_changes, self.routes, table)
-
-    @property
-    def snapshot_requests(self) -> tuple[str, ...]:
-        """The requests for columns and layouts of snapshots as texts: ``("soft shopdb.orders", "op")``."""
-        deletes = [f"{how} {glob}" for glob, how in self.deletes.items() if "soft" in self.deletes.values()]
-        layouts = [f"{glob} {'/'.join(one.partition)} {'/'.join(one.sort)}" for glob, one in self.layout.items()]
-        return (*deletes, *policy_requests(self.schema_changes), *sorted(self.audit_columns), *layouts)
-
-    def layout_of(self, table: TableId) -> Layout:
-        """Return the layout of a table's snapshot."""
-        found = next((one for glob, one in self.layout.items() if self.routes.means(table, glob)), None)
-        return UNPARTITIONED if found is None else found.layout
 
     def mapped_type(self, table: TableId, original_type: str, lake_type: str) -> str | None:
         """Return the lake type that ``type_mapping`` gives a source type; None where the usual one stays."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.added_columns import AUDITED, DELETED_AT
+from dts_assets.model.added_columns import AUDITED, DELETED_AT, flattened_paths
 from dts_assets.model.columns import Column, has_key
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
@@ -91,6 +91,11 @@ class RowShape:
     def documents(self) -> int | None:
         """The place of the column with the documents of a collection; None for any other table."""
         return next((place for place, column in enumerate(self.columns) if column.holds_documents), None)
+
+    @property
+    def flattened(self) -> Mapping[str, tuple[str, ...]]:
+        """The paths of fields of documents that are columns of their own, by their names."""
+        return flattened_paths(self.added)
 
     @property
     def shard_keys(self) -> list[int]:

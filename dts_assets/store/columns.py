@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from dts_assets.model.added_columns import AUDITED, CANONICAL, DELETED_AT
+from dts_assets.model.added_columns import AUDITED, CANONICAL, DELETED_AT, flattened_paths
 from dts_assets.model.collections import is_collection
 from dts_assets.model.columns import Column, quoted, same_name
 from dts_assets.model.positions import SourcePosition
@@ -257,7 +257,9 @@ def added_columns(names: Sequence[str]) -> tuple[NamedType, ...]:
         return ()
     stored = dict(changelog_columns(()))
     own = {DELETED_AT: "timestamp", NEW_COLUMNS: "map<string,string>"}
-    return tuple((name, own.get(name) or stored[AUDITED[name]]) for name in names if name != CANONICAL)
+    fields = dict.fromkeys(flattened_paths(names), "string")
+    asked = [name for name in names if name != CANONICAL and "=" not in name]
+    return (*((name, own.get(name) or stored[AUDITED[name]]) for name in asked), *fields.items())
 
 
 def history_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

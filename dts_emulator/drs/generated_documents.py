@@ -1,9 +1,9 @@
 """Messages of DRS JSON from DDS (MongoDB), made by rules of the vendor's page and of MongoDB's manual.
 
-No such server is at hand. A random workload changes documents that a model in memory holds. "Kafka Message Format" (drs_03_0052),
-table 3: an insert and a replace carry the document, an update its ``$set`` and ``$unset`` with the ``_id`` in ``where``, a delete the
-``_id`` in ``value``. Documents stand in the syntax of MongoDB's shell. Drops and new names are as change streams tell them; the page
-does not show them.
+No such server is at hand. A random workload changes documents that a model in memory holds. "Kafka Message Format"
+(drs_03_0052), table 3: an insert and a replace carry the document, an update its ``$set`` and ``$unset`` with the ``_id`` in
+``where``, a delete the ``_id`` in ``value``. Documents stand in the syntax of MongoDB's shell. Drops and new names are as change
+streams tell them; the page does not show them.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ class GeneratedDocuments:
         random, sets, unsets = self.random, dict[str, Any](), dict[str, Any]()
         for _ in range(random.randrange(1, 4)):
             path, holder, name = self._place_in(document)
-            if any(path == one or path.startswith(f"{one}.") or one.startswith(f"{path}.") for one in {**sets, **unsets}):
+            if any(
+                path == one or path.startswith(f"{one}.") or one.startswith(f"{path}.") for one in {**sets, **unsets}
+            ):
                 continue
             if isinstance(holder, dict) and name in holder and random.random() < 0.3:
                 del holder[name]
@@ -161,7 +163,8 @@ class GeneratedDocuments:
 
     def _place_in(self, document: Document) -> tuple[str, Any, Any]:
         """Return a path, the document or array that it leads to, and the name or number of a field there."""
-        random, holder, path = self.random, document, list[str]()
+        random, path = self.random, list[str]()
+        holder: Any = document
         while True:
             inner = [
                 (name, one)
@@ -190,7 +193,11 @@ class GeneratedDocuments:
     def _value(self, depth: int) -> Any:
         random = self.random
         if depth and random.random() < 0.4:
-            return self._fields(depth - 1) if random.random() < 0.5 else [self._value(depth - 1) for _ in range(random.randrange(4))]
+            return (
+                self._fields(depth - 1)
+                if random.random() < 0.5
+                else [self._value(depth - 1) for _ in range(random.randrange(4))]
+            )
         return random.choice(
             [
                 {"$numberInt": str(random.randrange(-5, 5))}, {"$numberLong": str(random.randrange(1 << 60))},
@@ -202,7 +209,12 @@ class GeneratedDocuments:
         )  # fmt: skip
 
     def _message(
-        self, place: tuple[str, str], operation: str, record: str, value: Mapping[str, Any], where: Mapping[str, Any] | None
+        self,
+        place: tuple[str, str],
+        operation: str,
+        record: str,
+        value: Mapping[str, Any],
+        where: Mapping[str, Any] | None,
     ) -> Message:
         self.number += 1
         at = _START_MS + self.number * _STEP_MS

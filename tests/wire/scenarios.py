@@ -16,6 +16,7 @@ import pyarrow as pa
 import yaml
 from google.protobuf import json_format
 
+from dts_assets.model.collections import lake_column
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import FormatSettings
 from dts_assets.model.tables import TableId
@@ -175,9 +176,7 @@ def _columns(wire: WireFormat, found: DecodedEntries) -> dict[TableId, tuple[Col
     tables: dict[TableId, dict[str, Column]] = {}
     for shape in found.shapes:
         for one in shape.columns:
-            column = Column(
-                one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key
-            )
+            column = lake_column(one, wire.column_type(one.original_type, unsigned=False, table=shape.table))
             tables.setdefault(shape.table, {}).setdefault(one.name, column)
     return {table: tuple(columns.values()) for table, columns in tables.items()}
 

@@ -18,7 +18,7 @@ from dts_assets.model.collections import COLLECTION
 from dts_assets.model.columns import quoted
 from dts_assets.model.problems import Reason
 from dts_assets.wire.documents.shell_syntax import Unreadable, document_of
-from dts_assets.wire.flat_json.messages import DDL_TYPES, LOAD, MALFORMED, Id, Refused, Row
+from dts_assets.wire.flat_json.messages import DDL_TYPES, LOAD, MALFORMED, Id, Refused, Row, plain_text
 from dts_assets.wire.flat_json.other_sources_head import SourceHead
 
 TYPES = encode({column.name: column.original_type for column in COLLECTION})
@@ -79,7 +79,7 @@ def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] 
         return None
     if "op" not in fields or "type" in fields or not {"coll", "db"} & fields.keys():
         return None
-    others = {name: bytes(raw).decode() for name, raw in fields.items() if name not in _KNOWN and bytes(raw) != b"null"}
+    others = {name: text for name, raw in fields.items() if name not in _KNOWN and (text := plain_text(raw)) is not None}
     try:
         known = _MESSAGE.decode(encode({name: raw for name, raw in fields.items() if name in _KNOWN}))
     except MALFORMED:

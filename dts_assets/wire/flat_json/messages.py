@@ -306,7 +306,7 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
         pkNames=parts.get("pkNames", _NULL),
         **more,
     )
-    others = {name: _plain_text(raw) for name, raw in parts.items() if name == "ts" or name not in known}
+    others = {name: plain_text(raw) for name, raw in parts.items() if name == "ts" or name not in known}
     return head, {name: text for name, text in others.items() if text is not None}
 
 
@@ -324,7 +324,7 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: st
         raise Refused(Reason.UNDECODABLE_ENTRY, detail) from None
 
 
-def _plain_text(raw: Raw) -> str | None:
+def plain_text(raw: Raw) -> str | None:
     """Return a text as it is, null as None, and anything else as its JSON."""
     try:
         value = _ANY.decode(raw)

@@ -45,6 +45,8 @@ def flat_signs(sample: Sample) -> Mapping[FlatForm, Signs]:
     There are none if it is no flat message.
     """
     fields = sample.fields
+    if fields is not None and _is_of_collection(fields):
+        return {FlatForm.JSON: frozenset({"op, db, coll, clusterTime"})}
     if fields is not None and _is_of_other_source(fields):
         return {FlatForm.JSON: frozenset({"columnType, dbType, schema, opType"})}
     if fields is None or not _is_flat(fields):
@@ -58,6 +60,10 @@ def flat_signs(sample: Sample) -> Mapping[FlatForm, Signs]:
         left = {FlatForm.CANAL}  # DRS may do so, too, where its types have shown that it is DRS
         signs.add("changed columns alone in old")
     return dict.fromkeys(left, frozenset(signs or {"type, es, mysqlType, isDdl"}))
+
+
+def _is_of_collection(fields: Mapping[str, Any]) -> bool:
+    return {"id", "op", "db", "clusterTime"} <= fields.keys() and "type" not in fields
 
 
 def _is_of_other_source(fields: Mapping[str, Any]) -> bool:

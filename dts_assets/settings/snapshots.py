@@ -1,0 +1,81 @@
+"""The part of a subscription that says what snapshots show."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field
+
+from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
+from dts_assets.model.layouts import UNPARTITIONED, Layout
+from dts_assets.model.routes import Routes
+from dts_assets.model.schema_policies import SchemaPolicy
+from dts_assets.model.tables import TableId
+from dts_assets.settings.documents import Flattened, document_requests, documents_shown
+from dts_assets.settings.layouts import SnapshotLayout
+from dts_assets.settings.places import Part
+from dts_assets.settings.schema_changes import columns_for, policy_for, policy_requests
+from dts_assets.settings.values import Deletes, Glob, SchemaChanges
+
+
+class Snapshots(Part):
+    """The settings of snapshots: deleted rows, columns on request, layouts, and documents."""
+
+    deletes: Deletes = Field(
+        default_factory=dict,
+        description="hard: a deleted row leaves snapshots; soft: it stays, with _deleted_at; or one of them by globs.",
+        json_schema_extra={"default": "hard"},
+    )
+    schema_changes: SchemaChanges = Field(
+        default_factory=dict,
+        description="What a snapshot does when its table's columns change: follow, keep, freeze or stop; or one by globs.",
+        json_schema_extra={"default": "follow"},
+    )
+    audit_columns: tuple[AuditColumn, ...] = Field(
+        (), description="Facts about a row's last change that snapshots show in columns of their own: op is _op."
+    )
+    layout: dict[Glob, SnapshotLayout] = Field(
+        default_factory=dict,
+        description="Partition fields and sorting of snapshots, by globs of which the first that matches counts.",
+    )
+    documents: Literal["relaxed", "canonical"] = Field(
+        "relaxed", description="The form of Extended JSON that documents of MongoDB have in snapshots and histories."
+    )
+    flatten: Flattened = Field(
+        default_factory=dict,
+        description="Fields of documents that are columns of snapshots, by globs: {city: address.city}.",
+    )
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The routes from source tables to lake tables."""
+        raise NotImplementedError
+
+    def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
+        """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""
+        how = next((how for glob, how in self.deletes.items() if self.routes.means(table, glob)), "hard")
+        audit = (AUDIT[name][0] for name in AUDIT if name in self.audit_columns)
+        policy = columns_for(self.schema_policy(table))
+        return (*([DELETED_AT] if how == "soft" else []), *audit, *policy, *self.document_columns(table))
+
+    def document_columns(self, table: TableId) -> tuple[str, ...]:
+        """Return what is asked for in a table if it holds documents: their form, and the fields that are columns."""
+        return documents_shown(self.documents, self.flatten, self.routes, table)
+
+    def schema_policy(self, table: TableId) -> SchemaPolicy:
+        """Return what a table's snapshot does when its columns change."""
+        return policy_for(self.schema_changes, self.routes, table)
+
+    @property
+    def snapshot_requests(self) -> tuple[str, ...]:
+        """The requests for columns and layouts of snapshots as texts: ``("soft shopdb.orders", "op")``."""
+        deletes = [f"{how} {glob}" for glob, how in self.deletes.items() if "soft" in self.deletes.values()]
+        layouts = [f"{glob} {'/'.join(one.partition)} {'/'.join(one.sort)}" for glob, one in self.layout.items()]
+        documents = document_requests(self.documents, self.flatten)
+        return (*deletes, *policy_requests(self.schema_changes), *sorted(self.audit_columns), *layouts, *documents)
+
+    def layout_of(self, table: TableId) -> Layout:
+        """Return the layout of a table's snapshot."""
+        found = next((one for glob, one in self.layout.items() if self.routes.means(table, glob)), None)
+        return UNPARTITIONED if found is None else found.layout
