@@ -57,9 +57,6 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     "DTS JSON": (
         b'{"id":1,"version":1,"messageType":"INSERT","fileName":"b.000001","position":"4@1","newColumns":["1"]}',
     ),
-    "DRS JSON of MongoDB (DDS)": (
-        b'{"id":1,"op":"insert","db":"a","coll":"c","recordType":"doc","clusterTime":"1:2"}',
-    ),
     "Avro containers": (b"Obj\x01\x04\x14avro.codec",),
     "Confluent": (b"\0\0\0\0\x07\x02\x10", b"\0\0\0\0\x07\x04\x10"),
     "TiCDC": (flat("INSERT", BARE, [ROW], None, _tidb={"commitTs": 1}),),

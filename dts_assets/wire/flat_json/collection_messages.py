@@ -79,7 +79,9 @@ def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] 
         return None
     if "op" not in fields or "type" in fields or not {"coll", "db"} & fields.keys():
         return None
-    others = {name: text for name, raw in fields.items() if name not in _KNOWN and (text := plain_text(raw)) is not None}
+    others = {
+        name: text for name, raw in fields.items() if name not in _KNOWN and (text := plain_text(raw)) is not None
+    }
     try:
         known = _MESSAGE.decode(encode({name: raw for name, raw in fields.items() if name in _KNOWN}))
     except MALFORMED:

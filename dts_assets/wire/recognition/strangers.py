@@ -45,10 +45,6 @@ def _is_dts_json(fields: Mapping[str, Any]) -> bool:
     return "messageType" in fields and bool({"fileName", "position", "safePosition"} & fields.keys())
 
 
-def _is_mongodb_json(fields: Mapping[str, Any]) -> bool:
-    return {"id", "op", "coll"} <= fields.keys() and bool({"clusterTime", "recordType"} & fields.keys())
-
-
 def _is_ticdc(fields: Mapping[str, Any]) -> bool:
     return "_tidb" in fields and "mysqlType" in fields
 
@@ -71,7 +67,6 @@ STRANGERS = (
     Stranger("", "Debezium JSON", _by_fields(_is_debezium, "op, source, before and after")),
     Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
     Stranger("", "Canal JSON of TiCDC", _by_fields(_is_ticdc, "_tidb")),
-    Stranger("", "DRS JSON of MongoDB (DDS)", _by_fields(_is_mongodb_json, "op, coll, clusterTime")),
     Stranger("", "Avro behind the number of a schema (Confluent)", _confluent),
     Stranger("", "Avro containers", _container),
 )
