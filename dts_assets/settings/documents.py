@@ -1,4 +1,4 @@
-"""What a configuration says of documents: their form, and fields of them that are columns of snapshots."""
+"""Settings of documents: their form, and fields of them that are columns of snapshots."""
 
 from __future__ import annotations
 

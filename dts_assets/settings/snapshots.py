@@ -60,7 +60,7 @@ class Snapshots(Part):
         return (*([DELETED_AT] if how == "soft" else []), *audit, *policy, *self.document_columns(table))
 
     def document_columns(self, table: TableId) -> tuple[str, ...]:
-        """Return what is asked for in a table if it holds documents: their form, and the fields that are columns."""
+        """Return what is asked for of a table's documents: their form, and fields that are columns."""
         return documents_shown(self.documents, self.flatten, self.routes, table)
 
     def schema_policy(self, table: TableId) -> SchemaPolicy:

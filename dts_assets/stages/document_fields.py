@@ -12,7 +12,10 @@ from dts_assets.wire.documents.extended_json import text_of, value_of
 
 
 def with_fields(rows: pa.RecordBatch, shape: RowShape) -> pa.RecordBatch:
-    """Return rows with the columns that a configuration makes of fields: a text as it is, any other value as JSON."""
+    """Return rows with the columns that a configuration makes of fields of documents.
+
+    A text stands there as it is, any other value as JSON.
+    """
     paths, place = shape.flattened, shape.documents
     if not paths or place is None:
         return rows

@@ -305,10 +305,8 @@ def read_batches(
 
 def _leaves_of(schema: pa.Schema, columns: Sequence[str], parts: Mapping[str, Collection[str]]) -> list[str]:
     """Return columns as Parquet paths, those of ``parts`` by their fields: ``["op", "before.id"]``."""
-    if not parts:
-        return list(columns)
-    structs = {name: schema.field(name).type for name in parts if pa.types.is_struct(schema.field(name).type)}
-    fields = {name: [one.name for one in kind if one.name in parts[name]] for name, kind in structs.items()}
+    structs = [one for one in map(schema.field, parts) if pa.types.is_struct(one.type)]
+    fields = {one.name: [part.name for part in one.type if part.name in parts[one.name]] for one in structs}
     return [path for name in columns for path in ([f"{name}.{field}" for field in fields.get(name, ())] or [name])]
 
 

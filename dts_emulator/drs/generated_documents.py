@@ -162,7 +162,7 @@ class GeneratedDocuments:
         return json.loads(json.dumps(update | ({"$set": sets} if sets else {})))  # type: ignore[no-any-return]
 
     def _place_in(self, document: Document) -> tuple[str, Any, Any]:
-        """Return a path, the document or array that it leads to, and the name or number of a field there."""
+        """Return a path, the document or array that it leads to, and a name or number there."""
         random, path = self.random, list[str]()
         holder: Any = document
         while True:

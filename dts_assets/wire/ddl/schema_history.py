@@ -302,7 +302,10 @@ class _Following:
 
 
 def _emptied_alone(applied: Applied, before: Catalog) -> Applied:
-    """Return a catalog in which collections are emptied that were dropped: the next document makes them anew, by no statement."""
+    """Return a catalog in which dropped collections are there, and empty.
+
+    The next document makes a collection anew, by no statement.
+    """
     tables, changes = dict(applied.catalog.tables), list[SchemaChange]()
     for change in applied.changes:
         match change:

@@ -52,7 +52,10 @@ class CollectionMessage(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class CollectionHead(SourceHead, gc=False):
-    """A message about a collection, as other messages of DRS have their heads; ``told`` are properties of its entry."""
+    """A message about a collection with the head of other messages of DRS.
+
+    ``told`` are properties of its entry.
+    """
 
     told: Mapping[str, str] = {}
 
@@ -62,9 +65,9 @@ _KNOWN = frozenset(CollectionMessage.__struct_fields__)
 
 
 def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] | None:
-    """Return the head of a message about a collection, and as text the fields that the vendor's table does not have.
+    """Return the head of a message about a collection, and the fields that the vendor's table does not have.
 
-    None stands for a message that is not about a collection.
+    These are texts. None stands for a message that is not about a collection.
 
     Raises:
         Refused: A field of it makes no sense.

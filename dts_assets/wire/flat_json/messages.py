@@ -99,7 +99,7 @@ class NamedEvent(Event, gc=False):
 
 
 class KeyNames(Struct):
-    """The names of the columns of a table's key, and the name of a collection, whose key is ``_id``."""
+    """The names of the columns of a table's key; a collection has a name instead."""
 
     pkNames: list[str] | None = None
     coll: str | None = None
@@ -189,7 +189,10 @@ def content_of(message: bytes) -> bytes:
 
 
 def names_key(message: bytes) -> bool:
-    """Tell whether a message names a column of its table's key, or a collection; False if it cannot be read."""
+    """Tell whether a message names a column of its table's key, or a collection.
+
+    False stands for a message that cannot be read.
+    """
     try:
         found = _KEY_NAMES.decode(message)
         return bool(found.pkNames or found.coll)
