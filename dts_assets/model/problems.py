@@ -61,6 +61,8 @@ class Reason(StrEnum):
     UNKNOWN_OPERATION = "unknown_operation"
     RAGGED_ROW = "ragged_row"
     """A row whose number of values is neither zero nor the number of columns."""
+    UNSUPPORTED_SOURCE = "unsupported_source"
+    """A message of the format from a source of which the vendor documents no such messages."""
     TOO_LARGE = "too_large"
     """Input that takes far more memory than it has bytes, or a set beyond a gibibyte."""
     UNEXPECTED = "unexpected"

@@ -11,6 +11,9 @@ from datetime import datetime
 
 from dts_assets.model.positions import SourcePosition
 
+LSN = "LSN"
+"""Stands for the GTID in a run whose positions are places in PostgreSQL's write-ahead log."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerRange:
@@ -32,7 +35,8 @@ class Run:
 
     ``first`` and ``last`` are the least and the greatest position (lineage 0: the ledger's rows are made before lineages are
     known), ``last_time`` is the latest event time. ``server_id`` and ``gtid`` (None without GTIDs) are those that the run
-    begins with; ``begins`` says that it does so with a BEGIN. ``broken`` says that its coordinates do not fit the entries
+    begins with; ``begins`` says that it does so with a BEGIN. With :data:`LSN` in the place of the GTID transactions come in the
+    order of their commits, and may have begun before others ended. ``broken`` says that its coordinates do not fit the entries
     before it, none of which one binlog can have: new GTIDs at positions that were passed, GTIDs seen before at positions that
     were not, or the last transaction begun at another position. ``repeats`` counts entries at positions that the window had
     held before; where messages carry ids, only neighbours that are surely copies.
@@ -51,6 +55,11 @@ class Run:
     servers: tuple[ServerRange, ...]
     broken: bool
     repeats: int
+
+    @property
+    def is_by_lsn(self) -> bool:
+        """True if positions are places in PostgreSQL's write-ahead log."""
+        return self.gtid == LSN
 
 
 @dataclass(frozen=True, slots=True)

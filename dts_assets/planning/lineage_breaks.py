@@ -163,7 +163,9 @@ class _Known:
         forward = run.first > self.now.highest
         earlier = run.first_time < self.now.first_time
         old = next((one for one in reversed(self.told) if one is not self.now and one.has_told(run)), None)
-        goes_on = forward or (run.server_id in self.now.ids and run.first_time <= self.now.latest)
+        # In PostgreSQL's log a transaction may begin before others end, but commits stand behind all commits before.
+        behind = run.is_by_lsn and run.last > self.now.highest
+        goes_on = forward or (run.server_id in self.now.ids and (behind or run.first_time <= self.now.latest))
         if old is not None and (earlier or not goes_on):
             self.now = old
             self.turns.append((run.first_offset, old.found))

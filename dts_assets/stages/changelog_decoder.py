@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
@@ -26,6 +27,7 @@ from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import (
     ENTRY_COLUMNS,
+    ROWS_BEFORE,
     changelog_rows,
     invalid_by_column,
     placed_at,
@@ -44,8 +46,9 @@ from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
 from dts_assets.stages.routed_changes import NO_SOURCES, ChangeRoutes
 from dts_assets.stages.row_hash import Hashes, row_hashes, summed
+from dts_assets.stages.rows_at_places import RowsAtPlaces
 from dts_assets.stages.table_tallies import TableTally, TallyKey
-from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, ToldKeys, WireFormat
 
@@ -138,6 +141,7 @@ class ChangelogDecoder:
         sources: Mapping[TableId, tuple[TableId, ...]] = NO_SOURCES,
     ) -> None:
         self._format = wire
+        self._places = RowsAtPlaces()
         self._columns = columns
         self._rules = rules
         decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
@@ -220,21 +224,35 @@ class ChangelogDecoder:
             yield _joined(pending)
 
     def _changes_only(self, entries: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the DML entries of a cell that were not delivered before, with the ``lineage`` of each."""
+        """Return the DML entries of a cell that were not delivered before.
+
+        With each comes its ``lineage``, and the rows that came before it at its place.
+        """
         wanted = self._wanted
         dml = entries.filter(pc.equal(entries["message_type"], "DML"))
-        if dml.num_rows and wanted.from_offsets:
-            dml = dml.filter(pc.greater_equal(dml["last_offset"], wanted.from_offsets.get(_cell_of(dml), 0)))
-        lineages = np.zeros(dml.num_rows, np.int32)
+        if not dml.num_rows:
+            nothing = pa.array([], pa.int32())
+            return dml.append_column("lineage", nothing).append_column(ROWS_BEFORE, nothing)
+        cell, fresh = _cell_of(dml), np.ones(dml.num_rows, np.bool_)
+        before = wanted.redelivered.get(cell)
+        if before is not None:
+            fresh = ~np.isin(entry_keys(dml["last_offset"], dml["entry_number"]), before)
+        dml = dml.append_column(ROWS_BEFORE, pa.array(self._rows_before(cell, dml, fresh)))
+        if wanted.from_offsets:
+            new = np.asarray(pc.greater_equal(dml["last_offset"], wanted.from_offsets.get(cell, 0)))
+            dml, fresh = dml.filter(pa.array(new)), fresh[new]
         self._count(dml)
-        if dml.num_rows and (wanted.rules or wanted.redelivered):
-            cell = _cell_of(dml)
-            before = wanted.redelivered.get(cell)
-            if before is not None:
-                fresh = ~np.isin(entry_keys(dml["last_offset"], dml["entry_number"]), before)
-                dml = dml.filter(pa.array(fresh))
-            lineages = entry_lineages(dml, wanted.rules.get(cell, {}))
-        return dml.append_column("lineage", pa.array(lineages))
+        if before is not None:
+            dml = dml.filter(pa.array(fresh))
+        rules = wanted.rules.get(cell, {})
+        lineages = entry_lineages(dml, rules) if rules or before is not None else np.zeros(dml.num_rows, np.int32)
+        rows_before = dml.num_columns - 1
+        return dml.add_column(rows_before, "lineage", pa.array(lineages))
+
+    def _rows_before(self, cell: CellKey, dml: pa.RecordBatch, fresh: Bools) -> npt.NDArray[np.int32]:
+        if self._format.traits.order is ChangeOrder.BINLOG_POSITION and not self._format.traits.rows_apart:
+            return self._places.before(cell, dml, fresh)
+        return np.zeros(len(dml), np.int32)
 
     def _count(self, dml: pa.RecordBatch) -> None:
         """Add up the rows that entries of one cell announce, by table."""

@@ -23,6 +23,9 @@ ENTRY_COLUMNS = (
 )  # fmt: skip
 """The columns of ``entries`` that changelog rows take over; beside them stands ``lineage``, which the ledger decides."""
 
+ROWS_BEFORE = "rows_before"
+"""The column beside them with the rows that came before an entry at its place."""
+
 
 def changelog_rows(changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> pa.RecordBatch:
     """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from.
@@ -30,8 +33,10 @@ def changelog_rows(changes: TableChanges, entries: pa.RecordBatch, *, rows_apart
     ``rows_apart`` says that each row of an event is an entry, whose ``entry_number`` is its number there.
     """
     row_numbers = changes.batch["row_number"]
-    if rows_apart:
-        row_numbers = pc.add(row_numbers, entries["entry_number"].take(changes.batch["entry_index"]))
+    # Both are never told together: where rows are apart their number is that in the event.
+    before = "entry_number" if rows_apart else ROWS_BEFORE
+    if before in entries.schema.names:
+        row_numbers = pc.add(row_numbers, entries[before].take(changes.batch["entry_index"]))
     taken = entries.select([*ENTRY_COLUMNS, "lineage"]).take(changes.batch["entry_index"])
     decoded = ("op", "before", "after", "absent", "invalid")
     columns = {name: changes.batch[name] for name in decoded} | {

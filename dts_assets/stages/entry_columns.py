@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.positions import SourcePosition, file_number, timeline_of
+from dts_assets.model.source_types import POSTGRESQL
 from dts_assets.stages.gtid_columns import GtidColumn
 from dts_assets.wire.columns.buffers import rows_by_code
 from dts_assets.wire.format import Checkpoint
@@ -21,6 +22,8 @@ BEGIN, COMMIT, DML, DDL, ROLLBACK, CHECKPOINT, HEARTBEAT = range(7)
 
 _KINDS = pa.array(["BEGIN", "COMMIT", "DML", "DDL", "ROLLBACK", "CHECKPOINT", "HEARTBEAT"])
 _POSITION_BITS = 40
+_SERVER_BITS = 32
+"""Bits of a server id; above them stands a timeline."""
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Keys: TypeAlias = npt.NDArray[Any]
@@ -38,7 +41,8 @@ class EntryColumns:
 
     ``offsets`` are those of the last message of each entry's set, ``times`` microseconds since 1970. ``shard_codes`` index
     ``shards``, None where all entries are of one shard. ``checkpoints`` index the rows. ``goes_on`` marks rows that go on with
-    the event of the row before, where each row is a message of its own.
+    the event of the row before, where each row is a message of its own. ``by_lsn`` marks entries of a PostgreSQL: there each
+    timeline counts as a server of its own.
     """
 
     kinds: npt.NDArray[np.int32]
@@ -55,6 +59,7 @@ class EntryColumns:
     shard_codes: Numbers | None
     checkpoints: tuple[Checkpoint, ...]
     goes_on: npt.NDArray[np.bool_]
+    by_lsn: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, sets: pa.RecordBatch, checkpoints: tuple[Checkpoint, ...] = ()) -> EntryColumns:
@@ -65,6 +70,8 @@ class EntryColumns:
         named = batch["file_name"]
         kinds = pc.fill_null(pc.index_in(batch["message_type"], value_set=_KINDS), -1).to_numpy()
         files, positions = file_numbers(named).to_numpy(), filled(batch["position"])
+        by_lsn = np.asarray(pc.fill_null(pc.equal(batch["source_type"], POSTGRESQL), False))
+        servers = filled(batch["server_id"])
         return cls(
             kinds=kinds,
             offsets=sets["last_offset"].to_numpy()[index],
@@ -72,7 +79,7 @@ class EntryColumns:
             positions=positions,
             keys=position_keys(files, positions),
             times=filled(batch["event_time"].view(pa.int64())),
-            server_ids=filled(batch["server_id"]),
+            server_ids=_with_timelines(servers, named) if by_lsn.any() else servers,
             seq_ids=filled(batch["seq_id"]),
             placed=(positions > 0) | np.asarray(named.is_valid())
             if named.null_count
@@ -82,6 +89,7 @@ class EntryColumns:
             shard_codes=shards.indices.to_numpy()[index].astype(np.int64) if len(names) > 1 else None,
             checkpoints=checkpoints,
             goes_on=np.zeros(len(kinds), np.bool_),
+            by_lsn=by_lsn,
         )
 
     def __len__(self) -> int:
@@ -116,7 +124,19 @@ class EntryColumns:
         return SourcePosition(0, int(self.files[row]), int(self.positions[row]))
 
 
-_BY_ROW = ("kinds", "offsets", "files", "positions", "keys", "times", "server_ids", "seq_ids", "placed", "goes_on")
+_BY_ROW = (
+    "kinds",
+    "offsets",
+    "files",
+    "positions",
+    "keys",
+    "times",
+    "server_ids",
+    "seq_ids",
+    "placed",
+    "goes_on",
+    "by_lsn",
+)
 
 
 def rows_by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> Iterator[tuple[str, Numbers]]:
@@ -140,6 +160,17 @@ def file_numbers(names: pa.StringArray) -> pa.Int64Array:
     return numbers.take(codes.indices)
 
 
+def _with_timelines(servers: Numbers, names: pa.StringArray) -> Numbers:
+    """Return server ids that differ where timelines in file names do.
+
+    On the first timeline they are as they were.
+    """
+    codes = pc.fill_null(names, "").dictionary_encode()
+    later = np.array([max(0, timeline_of(name) - 1) for name in codes.dictionary.to_pylist()], np.int64)
+    found: Numbers = servers + (later[codes.indices.to_numpy()] << _SERVER_BITS)
+    return found
+
+
 def filled(column: pa.Array) -> Numbers:
     """Return a column of whole numbers with 0 in the place of nulls."""
     found: Numbers = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
@@ -148,8 +179,8 @@ def filled(column: pa.Array) -> Numbers:
 
 def position_keys(files: Numbers, positions: Numbers) -> Keys:
     """Return one number per position, by which the positions of one batch compare."""
-    if len(files) and files[0] > 1 << 22 and bool(np.all(files == files[0])):
-        return positions  # made by arrival: one file, and large positions
     if not len(files) or (int(files.max()) < 1 << 23 and int(positions.max()) < 1 << _POSITION_BITS):
         return (files << _POSITION_BITS) | positions
+    if bool(np.all(files == files[0])):
+        return positions  # made by arrival, or in PostgreSQL's log: one file, and large positions
     return np.array([(file << 64) | at for file, at in zip(files.tolist(), positions.tolist(), strict=True)], object)

@@ -310,7 +310,7 @@ def followed_table(
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
     policy: SchemaPolicy = SchemaPolicy.FOLLOW,
 ) -> FollowedTable | None:
-    """Return a table with the columns of its last schema; None where no schema is known.
+    """Return a table with the columns of its last schema; None where no schema can be followed.
 
     Args:
         rows: The states of the table's schema in source order, and the origins of its rows.
@@ -324,6 +324,8 @@ def followed_table(
     there = [one for one in rows.states if one.state.schema is not None]
     known = tuple(_with_kept(one.state for one in there))
     if not known or known[-1].schema is None or not known[-1].schema.columns:
+        return None
+    if table.schema and _differ_in_case_only(known):
         return None
     fields = {one: _fields(columns.get(one, ())) for one in {table, *(one.table for one in there)}}
     named = {folded(name): column for column in columns.get(table, ()) for name in column.source_names}
@@ -341,6 +343,15 @@ def followed_table(
         policy,
         {place: lake_type(one.column) for place, one in enumerate(shown) if one.is_new},
     )
+
+
+def _differ_in_case_only(states: Iterable[SchemaState]) -> bool:
+    """Return whether names of columns differ in case only.
+
+    Where a table has a schema they are several columns, and schemas compare names as servers of the MySQL family do.
+    """
+    names = {one.name for state in states if state.schema is not None for one in state.schema.columns}
+    return len({folded(name) for name in names}) < len(names)
 
 
 def _fields(columns: Iterable[Column]) -> Fields:

@@ -2,7 +2,9 @@
 
 An entry holds the rows of one binlog event (of its Kafka partition), so entries are compared and not rows: the same lineage and
 position, the same GTID, table and number of rows. After a failover another server's binlog may tell a transaction again at
-positions of its own; there the same GTID and the same place among the transaction's events make an entry the same.
+positions of its own; there the same GTID and the same place among the transaction's events make an entry the same. In
+PostgreSQL's log several changes may share a place: there copies have the same time, and the same number among the changes at
+their place, too.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dts_assets.stages.entry_columns import file_numbers
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.message_contents import copied_messages
 from dts_assets.stages.reassembly import SETS
+from dts_assets.wire.columns.buffers import rows_by_code
 from dts_assets.wire.format import ENTRIES, WireFormat
 
 KEY_COLUMNS = (
@@ -109,11 +112,14 @@ def redelivered_in_cell(
     All are batches of KEY_COLUMNS; of the earlier cells only entries that can be the same as one of the cell are kept. ``said``
     tells what entries say, where each row of an event is an entry; then the batches are of COPY_COLUMNS.
     """
-    mine = _of_batches((relevant(batch, positions=None, gtids=_NO_TEXTS if by_gtid else None) for batch in own), said)
+    mine = _of_batches((relevant(batch, positions=None, gtids=_NO_TEXTS) for batch in own), said)
+    in_log = bool(pc.any(mine["schema"].is_valid()).as_py())
+    if not (by_gtid or in_log):
+        mine = mine.filter(pc.equal(mine["message_type"], "DML"))
     positions = pc.unique(mine["position"])
     gtids = pc.unique(mine["gtid"]).drop_null() if by_gtid else None
     before = [
-        _of_batches((relevant(batch, positions=positions, gtids=gtids) for batch in batches), said)
+        _of_batches((relevant(batch, positions=positions, gtids=gtids, all_begins=in_log) for batch in batches), said)
         for batches in earlier
     ]
     return find_redelivered(before, mine, rules, trust_gtids=trust_gtids, by_gtid=by_gtid, rows_apart=said is not None)
@@ -122,6 +128,34 @@ def redelivered_in_cell(
 def _ordinals_in_events(entries: pa.RecordBatch) -> Sequence[_Numbers]:
     """Return the numbers and the ids of rows that come apart."""
     return entries["entry_number"].to_numpy().astype(np.int64), pc.fill_null(entries["seq_id"], 0).to_numpy()
+
+
+def _numbers_at_places(entries: pa.RecordBatch, shards: _Numbers, files: _Numbers) -> _Numbers:
+    """Return the number of each change among those that follow one another at its place, behind a BEGIN.
+
+    A message that is sent again, with a ``seqId`` or ``ps`` that was passed, interrupts nothing: its changes have their former
+    numbers, or those of a telling of their own.
+    """
+    positions, ids, sequences = (
+        pc.fill_null(entries[name], -1).to_numpy().astype(np.int64) for name in ("position", "seq_id", "sequence")
+    )
+    in_message = sequences << _ENTRY_BITS | entries["entry_number"].to_numpy()
+    keys = np.where(ids > 0, ids, np.where(sequences >= 0, in_message, -1))
+    is_change = np.asarray(pc.equal(entries["message_type"], "DML"))
+    found = np.zeros(len(shards), np.int64)
+    for _, rows in rows_by_code(shards):
+        mine = keys[rows]
+        passed = (mine >= 0) & (mine <= np.maximum.accumulate(np.append(-1, mine))[:-1])
+        for telling in (rows[~passed], rows[passed]):
+            goes_on = is_change[telling[1:]] & is_change[telling[:-1]]
+            for column in (files, positions):
+                goes_on &= column[telling[1:]] == column[telling[:-1]]
+            places = np.arange(len(telling))
+            found[telling] = places - np.maximum.accumulate(
+                np.where(np.append(False, goes_on)[: len(telling)], 0, places)
+            )
+    numbers: _Numbers = found[_first_of(is_change & (keys >= 0), [shards, files, positions, keys])]
+    return numbers
 
 
 def _of_batches(batches: Iterable[pa.RecordBatch], said: Contents | None) -> pa.Table:
@@ -133,15 +167,20 @@ def _of_batches(batches: Iterable[pa.RecordBatch], said: Contents | None) -> pa.
     return pa.Table.from_batches(found) if found else _NO_ENTRIES
 
 
-def relevant(entries: pa.RecordBatch, *, positions: pa.Array | None, gtids: pa.Array | None) -> pa.RecordBatch:
+def relevant(
+    entries: pa.RecordBatch, *, positions: pa.Array | None, gtids: pa.Array | None, all_begins: bool = False
+) -> pa.RecordBatch:
     """Return the entries that identity is about: DML, and BEGIN where transactions are compared.
 
     ``positions`` and ``gtids`` keep those of an earlier window that can be the same as any of the window in question.
+    With ``all_begins`` every BEGIN is kept, too: it shows where changes are told again.
     """
     wanted = pc.is_in(entries["message_type"], value_set=pa.array(["DML"] if gtids is None else ["BEGIN", "DML"]))
     if positions is not None:
         same = pc.is_in(entries["position"], value_set=positions)
         wanted = pc.and_(wanted, same if gtids is None else pc.or_(same, pc.is_in(entries["gtid"], value_set=gtids)))
+    if all_begins:
+        wanted = pc.or_kleene(wanted, pc.equal(entries["message_type"], "BEGIN"))
     return entries.filter(pc.fill_null(wanted, False))
 
 
@@ -176,6 +215,9 @@ def find_redelivered(
     what.append(pc.fill_null(entries["rows"], -1).to_numpy().astype(np.int64))
     if rows_apart:
         what.append(entries[_CONTENT].to_numpy())
+    elif (in_log := is_dml & np.asarray(entries["schema"].is_valid())).any():
+        times = entries["event_time"].view(pa.int64()).fill_null(0).to_numpy()
+        what += [np.where(in_log, one, 0) for one in (times, _numbers_at_places(entries, what[0], files))]
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
     # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.

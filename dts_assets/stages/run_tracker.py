@@ -16,8 +16,9 @@ import numpy.typing as npt
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Problem, ProblemCode
-from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement, ServerRange
+from dts_assets.model.runs import LSN, Run, SeenCheckpoint, SeenStatement, ServerRange
 from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, DML, EntryColumns, Numbers
+from dts_assets.stages.log_places import LogPlaces
 from dts_assets.wire.columns.buffers import rows_by_code
 
 MOST_RUNS = 64
@@ -82,6 +83,7 @@ class RunTracker:
 
     shards: dict[str, _Shard] = field(default_factory=dict)
     seen_statements: list[SeenStatement] = field(default_factory=list)
+    log_places: dict[str, LogPlaces] = field(default_factory=dict)
 
     def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
         """Take note of the entries of a decoded batch.
@@ -112,6 +114,8 @@ class RunTracker:
                 own = own.take(np.flatnonzero(first))
             if len(own):
                 self._see(self.shards.setdefault(shard, _Shard()), _Entries(own))
+                if own.by_lsn.any():
+                    self.log_places.setdefault(shard, LogPlaces()).see(own)
 
     def repeated(self, entries: EntryColumns, rows: npt.NDArray[np.int64]) -> None:
         """Count entries of the last batch that repeat a neighbour with the same id."""
@@ -131,7 +135,12 @@ class RunTracker:
         return tuple(one for _, known in sorted(self.shards.items()) for one in known.checkpoints)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield where binlogs begin too often to be followed: behind it changes may be taken for copies."""
+        """Yield where binlogs begin too often to be followed: behind it changes may be taken for copies.
+
+        Then what places in PostgreSQL's log do not order.
+        """
+        for shard, places in sorted(self.log_places.items()):
+            yield from places.problems(shard)
         for shard, known in sorted(self.shards.items()):
             if len(known.runs) >= MOST_RUNS_WITH_BREAKS:
                 of = f" of shard {shard}" if shard else ""
@@ -171,22 +180,25 @@ class RunTracker:
         columns = entries.columns
         time, latest = int(columns.times[start]), int(columns.times[start:end].max())
         numbered, back = entries.numbered(start), first < known.previous
+        by_lsn = bool(columns.by_lsn[start]) and not numbered
         passed = entries.passed(start, end, known.highest)
         # One binlog holds no new transactions at positions that were passed, and none of those seen at others. Without GTIDs
         # only the clock can tell.
         again = bool(entries.begins[start]) and numbered and not entries.any_new(start, start + 1, known.seen)
         elsewhere = again and known.begun.get(entries.server(start), first) != first
         copied = (again and first > known.highest) or (elsewhere and entries.tells_last(start, known.seen))
-        later = back and not numbered and time > known.latest
+        later = back and not numbered and not by_lsn and time > known.latest
         broken = later or copied or entries.any_new(start, start + passed, known.seen)
         unknown_server = numbered and entries.server(start) not in known.seen
         run = known.runs[-1] if known.runs else None
         origin = entries.origin(start)
         another = known.origin is not None and origin[0] == known.origin[0] and origin[1] != known.origin[1]
-        fresh = run is None or broken or another or unknown_server or (back and first < run.first)
+        # In PostgreSQL's log a transaction may begin before others end, so that nothing begins where places go back.
+        fresh = run is None or broken or another or unknown_server or (back and not by_lsn and first < run.first)
         most = MOST_RUNS_WITH_BREAKS if broken or another else MOST_RUNS
         if run is None or (fresh and len(known.runs) < most):
-            server_id, gtid, begins = int(columns.server_ids[start]), entries.gtid(start), bool(entries.begins[start])
+            server_id, begins = int(columns.server_ids[start]), bool(entries.begins[start])
+            gtid = LSN if by_lsn else entries.gtid(start)
             run = _Open(int(columns.offsets[start]), 0, first, last, time, latest, server_id, gtid, begins, broken)
             known.runs.append(run)
             if broken:

@@ -25,7 +25,8 @@ class RowChange:
     """A change of a row.
 
     ``operation`` is ``INSERT``, ``UPDATE`` or ``DELETE``. ``old`` has the columns of the replica identity, without those that are
-    NULL; it is None where nothing is told of the old row, as in an UPDATE that left its key as it was.
+    NULL; it is None where nothing is told of the old row, as in an UPDATE that left its key as it was. ``lsn`` is where its
+    record stands in the write-ahead log; rows of one COPY may share it.
     """
 
     schema: str
@@ -33,24 +34,32 @@ class RowChange:
     operation: str
     old: tuple[Cell, ...] | None
     new: tuple[Cell, ...] | None
+    lsn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The row changes of a transaction, in order, and the time of its commit."""
+    """The row changes of a transaction, in order, and the time of its commit.
+
+    In the write-ahead log it begins at ``first_lsn``, and its commit ends at ``end_lsn``. Others may stand between: transactions
+    are told in the order of their commits.
+    """
 
     number: int
     committed: datetime
     changes: tuple[RowChange, ...]
+    first_lsn: int = 0
+    end_lsn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
     """The columns of a table in the catalog: pairs of name and type, and the primary key.
 
-    ``is_whole`` says that the replica identity is the whole row.
+    ``is_whole`` says that the replica identity is the whole row. ``declared`` has the types with their lengths.
     """
 
     columns: tuple[tuple[str, str], ...]
     key: tuple[str, ...]
     is_whole: bool
+    declared: tuple[str, ...] = ()

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from dts_emulator.errors import DecodingFailed
@@ -20,20 +21,22 @@ _UNCHANGED = "unchanged-toast-datum"
 _NO_TUPLE = "(no-tuple-data)"
 
 
-def transactions_of(lines: Iterator[str]) -> Iterator[Transaction]:
-    """Yield the transactions that lines of the plugin tell, with ``include-timestamp``.
+def transactions_of(lines: Iterable[tuple[int, str]]) -> Iterator[Transaction]:
+    """Yield the transactions that lines of the plugin tell, with ``include-timestamp``; each line comes with its LSN.
 
     Raises:
         DecodingFailed: A line is none of the plugin.
     """
     changes: list[RowChange] = []
-    for line in lines:
+    first = 0
+    for lsn, line in lines:
         if line.startswith("BEGIN"):
-            changes = []
+            changes, first = [], lsn
         elif found := _COMMIT.fullmatch(line):
-            yield Transaction(int(found.group(1)), datetime.fromisoformat(found.group(2)), tuple(changes))
+            committed = datetime.fromisoformat(found.group(2))
+            yield Transaction(int(found.group(1)), committed, tuple(changes), first, lsn)
         elif (change := _Line(line).change()) is not None:
-            changes.append(change)
+            changes.append(replace(change, lsn=lsn))
 
 
 class _Line:

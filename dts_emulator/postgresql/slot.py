@@ -13,10 +13,12 @@ LOGICAL = ("wal_level=logical", "max_replication_slots=4")
 
 _SLOT = "emulated_task"
 _CHANGES = (
-    "SELECT data FROM pg_logical_slot_get_changes(%s, NULL, NULL, 'include-timestamp', 'on', 'skip-empty-xacts', 'on')"
+    "SELECT lsn - '0/0'::pg_lsn, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, "
+    "'include-timestamp', 'on', 'skip-empty-xacts', 'on')"
 )
 _TABLES = """
-SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), c.relreplident = 'f', coalesce(i.indisprimary, false)
+SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_type(a.atttypid, a.atttypmod),
+  c.relreplident = 'f', coalesce(i.indisprimary, false)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)
@@ -40,20 +42,22 @@ class Slot:
             DecodingFailed: The plugin says something that is not understood.
         """
         self._cursor.execute(_CHANGES, (_SLOT,))
-        return list(transactions_of(str(line) for (line,) in self._cursor.fetchall()))
+        return list(transactions_of((int(lsn), str(line)) for lsn, line in self._cursor.fetchall()))
 
     def tables(self) -> Mapping[tuple[str, str], TableColumns]:
         """Return the columns of all tables as they are now, by schema and name."""
         self._cursor.execute(_TABLES)
         columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
         keys: dict[tuple[str, str], list[str]] = {}
+        declared: dict[tuple[str, str], list[str]] = {}
         whole: dict[tuple[str, str], bool] = {}
-        for schema, table, name, kind, is_whole, is_key in self._cursor.fetchall():
+        for schema, table, name, kind, declaration, is_whole, is_key in self._cursor.fetchall():
             columns.setdefault((schema, table), []).append((name, kind))
+            declared.setdefault((schema, table), []).append(declaration)
             whole[schema, table] = is_whole
             if is_key:
                 keys.setdefault((schema, table), []).append(name)
         return {
-            table: TableColumns(tuple(some), tuple(keys.get(table, ())), whole[table])
+            table: TableColumns(tuple(some), tuple(keys.get(table, ())), whole[table], tuple(declared[table]))
             for table, some in columns.items()
         }

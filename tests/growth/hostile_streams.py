@@ -48,6 +48,10 @@ def _row(place: int, gtid: str = "", table: str = "orders", **header: Any) -> pb
     return found
 
 
+_LOG: dict[str, Any] = {"sourceType": pb.PGSQL, "fileName": ""}
+"""The header of an entry in PostgreSQL's log."""
+
+
 def _checkpoint(place: int, gtids: str) -> pb.Entry:
     event = pb.CheckpointEvent(syncedGtid=gtids, fileName="mysql-bin.000005", position=4 + place)
     return entry(pb.CHECKPOINT, pb.Event(checkpointEvent=event), position=4 + place)
@@ -101,6 +105,15 @@ DTS: dict[str, Callable[[int], Stream]] = {
     ),
     "positions told again": lambda count: packed(_row(place, position=4 + place % 2) for place in range(count)),
     "one position": lambda count: packed(_row(place, position=4) for place in range(count)),
+    "changes at one place of a log": lambda count: packed(_row(place, position=4, **_LOG) for place in range(count)),
+    "changes at the places of their COMMITs": lambda count: packed(
+        one for place in range(count // 3) for one in _transactions([(place, "")], position=4 + place, **_LOG)
+    ),
+    "falling transactions of a log": lambda count: packed(
+        one
+        for place in range(count // 3)
+        for one in _transactions([(place, "")], position=4 + count - place, timestamp=1_648_110_060 + place, **_LOG)
+    ),
     "files": lambda count: packed(_row(place, fileName=f"mysql-bin.{place}") for place in range(count)),
     "falling files": lambda count: packed(_row(place, fileName=f"mysql-bin.{count - place}") for place in range(count)),
     "files of 18 digits": lambda count: packed(

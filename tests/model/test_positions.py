@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.positions import SourcePosition, file_number, has_place, timeline_of
 from dts_assets.model.problems import Completeness
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -25,6 +25,30 @@ HOUR = timedelta(hours=1)
 )  # fmt: skip
 def test_the_number_of_a_binlog_file(name: str, number: int) -> None:
     assert file_number(name) == number
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "timeline"),
+    [("000000010000000000000001", 1, 1), ("00000002000000000000000F", 15, 2), ("000000010000000100000000", 4096, 1),
+     ("0000000A0000001000000FFF", 0x10FFF, 10), ("000000010000000000001000", 0, 0), ("00000001000000000000001", 0, 0),
+     ("0/16B3748", 0x16B3748, 0), ("16/B374D848", 0x16B374D848, 0), ("FFFFFFFF/FFFFFFFF", 0, 0), ("0/g", 0, 0)],
+)  # fmt: skip
+def test_names_of_postgresql_have_the_number_of_their_place(name: str, number: int, timeline: int) -> None:
+    """Beyond FFF there is no segment: four gigabytes have 4096 of a megabyte."""
+    assert (file_number(name), timeline_of(name), has_place(name)) == (number, timeline, number > 0)
+
+
+def test_a_place_needs_no_file_in_postgresql() -> None:
+    assert has_place("")
+    assert not has_place("A")
+
+
+@given(st.integers(0, 1 << 50), st.integers(0, 1 << 50))
+def test_segments_are_ordered_as_their_places(one: int, other: int) -> None:
+    numbers = [
+        file_number(f"{3:08X}{lsn >> 32:08X}{(lsn & 0xFFFFFFFF) >> 24:08X}") for lsn in (one, other)
+    ]  # fmt: skip
+    assert (numbers[0] < numbers[1]) == (one >> 24 < other >> 24)
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7))

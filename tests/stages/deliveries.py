@@ -173,6 +173,7 @@ def entries_of(topic: Topic, sets: Sequence[Message]) -> pa.RecordBatch:
         {
             "set_index": pa.array([number for number, _ in rows], pa.int32()),
             "message_type": pa.array([one.kind for one in held], pa.string()),
+            "source_type": pa.array(["MYSQL"] * len(held), pa.string()),
             "gtid": pa.array(
                 [f"{SERVER}:{one.number}" if topic.gtids and one.number else None for one in held], pa.string()
             ),

@@ -156,6 +156,7 @@ def batches(delivered: Sequence[Delivered]) -> tuple[pa.RecordBatch, pa.RecordBa
         {
             "set_index": pa.array(range(len(rows)), pa.int32()),
             "message_type": pa.array([one.event.kind for one in rows], pa.string()),
+            "source_type": pa.array(["MYSQL"] * len(rows), pa.string()),
             "event_time": pa.array([one.time for one in rows], pa.timestamp("us", tz="UTC")),
             "gtid": pa.array([one.gtid for one in rows], pa.string()),
             "server_id": pa.array([one.server for one in rows], pa.int64()),

@@ -33,6 +33,7 @@ def columns(
         {
             "set_index": pa.array(range(len(rows)), pa.int32()),
             "message_type": pa.array([kind for kind, *_ in rows], pa.string()),
+            "source_type": pa.array(["MYSQL"] * len(rows), pa.string()),
             "event_time": pa.array([None] * len(rows), pa.timestamp("us", tz="UTC")),
             "gtid": pa.array([gtid for _, gtid, *_ in rows], pa.string()),
             "server_id": pa.array([1] * len(rows), pa.int64()),

@@ -57,6 +57,7 @@ def test_each_shard_has_its_own_entries_with_nothing_in_the_place_of_nulls(
         {
             "set_index": pa.array(range(len(rows)), pa.int32()),
             "message_type": pa.array(kinds, pa.string()),
+            "source_type": pa.array([None] * len(rows), pa.string()),
             "event_time": pa.array(numbers, pa.timestamp("us", tz="UTC")),
             "gtid": pa.array(gtids, pa.string()),
             "server_id": pa.array(numbers, pa.int64()),

@@ -46,7 +46,6 @@ def decoded(topic: Topic, sets: Sequence[Message]) -> DecodedEntries:
         "rows": pa.array(
             [one.position % 7 if change else None for one, change in zip(held, changes, strict=True)], pa.int32()
         ),
-        "source_type": pa.array(["MYSQL"] * len(held), pa.string()),
         **{
             name: pa.array([value if change else None for change in changes], pa.string())
             for name, value in table.items()
@@ -138,23 +137,21 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "33vgWR?Tl4MHHWny@dlOB9tROM5r7h;e3_!gb=8LLlNqcgEiiLYfrtN-"
-    "R#UJ3J57q8mWLPB^Fnt(CnA(1dvMam2<A(gp^CqIr9&Mw=;I^P(|AGvfBB2AHVs%-<uy|NnLmAN!A7-"
-    "Xaj^9Z#F#_NY4pqqYYdNa>7H`t&KO3Ki5MVP%aq<dotU%Xb>=*VVoony?l}MMd(8yz{dY{lQKNgAkU|dPn-<K=e<ypfi_SRfbIwNz-"
-    "s~5gV>>#6tBp8DTapr#5<8qB`v3xhhxuuJGGjWV;-~5ru~dIlVck!55rN$%s-~LC|^A^;nu0u6681Ac56aX2?_<{Bp-"
-    "*I`o4>4lD^dhtL0;&ayNA`T?CIr4s)TD`JTXBJ^pfb{@G+(ts$9me0F;Ys#S+B-&wd*wdg{%3e|-*SXx@JKK_W(wdKXNmDR<&)rIBW*plcN-Rs?y&aYpa^N("
-    "H3LC6|xAPWCnuy1}!649hSh|Uh)e%*!LEXS};1>l0`+x0|X*ll{KmlH3r@fs0gH*9lpup4pOhNsLv@dDOhoVqo+<wJ^4+^$wXOqi&(VC(eym`eYqA#ZVSlXo"
-    "(QfooUR){G3=zT85F7-"
-    "{~87#|diE2FN2Ag5NU{=nW(LLLCM_oE=>Vkgfwutn$au^JydId)ipfOw9Bmre#Qy&RaaTI!Zwmd>Mm9{=Y2zTPic8~!4<?*01y*AGAGsZ*1wU!HIG1Oyup)R"
-    "=8V`CXrVQ0$(QIv|STG|@yKrUCdsrI<;zLD4yzFJh@{+=|gu$cygJa~n(uDh~Ey1=V4qp_wrG`n#N+&)$I74sC&|hhf@ejV97l0iF2)Y%nhrYLsZ=YRD1aNB"
-    "|Vg?G2DXn&)ip76aS(J&$HeApQ@YaVZ1WgZI|oHzCSml+#UB@YBo&mm%4<9w(bjHW}ZEQL6$;j)2={s_#!c(sU+@%4RBB%=f`I;#}dej`eC;t(Hf3ZX%1<L*"
-    "N$5!{Lu3KIo0c)w)r~j4RcXHL&b*u`#m%zZj1&#%w0B<%L`taV{QM+uCMHSt*U2&m2qaECMAS)f4@{BJYkPP{c0Bm>t+NW05awBYQVNv0C6>O6OCxJc^Cz+B"
-    "%IqANa1~;*I>S7VtagzwXx@`Mm;k;!}Zr^+n`@BT<lZF5W1bl>*Vsc3+RCq@x*5M^hR_WA@r!0JR(+qUG@hD!8hMpz40wws}P#PDWx;Q#8QMv-"
-    "2qr+jZ<t1vRf6=P_Yn<j;Vjhe%)dle|}wsEG}$L%LmKrduxegheH`AFzi}E^5QXp`k0q!Ot_Lvj?NMNX2t1Q^c+m5%aq%-+9jWmAts|MO0x@R6hOu-WT^z2M"
-    "T2Eg<ywR$9^MT=vm$9NTx9X+r+@f|0GepUOZA{*}s(9i@3$OEw&R?o?^St0TsFKg@M?^9)A%D%Iy8j_QJY!LYL^0yHMA4k*G(7*gL{TyQf}1<dRrq!XBau^z"
-    "aBH-H&O5vZ9-{7Zvd^8w=A#mOnK&s4F^pJ$AgHEp~dYhYv-&Mx~iLOy;l6&dFy`hi_Tfu6+66tNZ4EIE6>3"
+    "3U~pXR?Tl4MHHWny@dlOB9tROM5r7h;e3_!gb=8LLlNqcgEiiLYfn9%-R{gL3J57~8mWLPB^Fnt(C(L=1dvMaRdTN2gp^CqJ@XHQw=;I^P(|AGvfBB2AHVs%"
+    "-<uy2MLFMmly^Z&+5%}O8*QHh8F(RWbwMaejzq+HW4wX<c`u?N6^aRPC$mF`h9SclCP;eMFBZvAMgfEpT>Q^AD8nNy@@)F}#L2<<ydNoYU<@=Qp!<Vn=yyPv"
+    "LE=$I$(Q843`0YI@}1bFidHkn$Fa}f&YU(Cn8)nXX+NXQ<j@7j$8fYU`;X}@+SdS0@FsOSlKkenydf1;pi!`nig6@p5O7SB44pPOod6S6+Zo4n5j+xmj6)?4"
+    "e2KaG;>GOz)5*3*OEK;E^!gIi>mFUcv2dgA(1m&(>I-YIw6x%S{1K&V%ZqC(tBW`53(JGCCE2t3m%FLFx_oUeIOLdvR1H{16#hA5-~5!OvP}b!z596kO%B_6"
+    "fnk$Mzy&{Wo2kUGyL8_yr+(<-H6p}3>I%8H9Shop$ILzQL)Kz~@`l<BAVVmw*XtjqOg1{Od2)G7m4CBHbcDYldb!7dyS247D~E2NHjyD#R{SBxd*$NFDOV5{"
+    ")XMZ9xVvd2LZI$$97aNJ7uklc?Cn3)<Gn|R9t#l=-}CU&$pNS513S@6{mP5VtGJlQzqw#&_AAzfzsR*)zrO$V-A@Mk)MV<HXIlda;W~s3=2~%a*QXzpyXUkC"
+    "h@w164bhLY5CWh|&Sb`*?48b+vDCM&C1@%VW%n1k9ZU!+_jVEu)qZNAnK1eCyPTcR-+<R1?SQU_<E+hEZKS6LIuAlvXMQC0C^f`2kR!ga1Sp%^8z6x+FWB5K"
+    "2e$Ql5zUl9{2x5)Tm~)&@2$VDLX^e0pqsAX$3yP78Ud#c$gSK3&X9PU57P~%+DzO}P`5%wo`7)e%-p4XV5m(rt?f*9SP+0~C575!O`FxKUagMq-$q8?i$I{0"
+    "-u{mxZkUbM#TwGbtP7Qtx3B~Y;j!}&zZj3S#>^&(<3~bSNg*Uy=f-A5Td9nk&m1c3G7{w;l@$HIB=3$R&?K)Wm>sw?W5KT)BRf|?v|i$lDzB#MdK4Qmb#@Z_"
+    "0f=qQ%PaX^E#Y@Ac-^l(@_Pa3G@ufD?DLp|r%;>=US27hl@ig+_Fs>tVxl>oj;1n-#vXM25E=zO#7N~86meA(L2JOYZTo^&9F2sdp=p4dXXi5!b(`3!O6p%V"
+    "DPqFHD4qmm50RniEk)lXaT}XgkM#T2Out$kNQWwHMc^LCg}@!B9*ww?dq2-qPVbD~B{koxO%c0RM%ZtzeCK=L*NWoC*HMirS^M<!TVLEhInW>*F9f^AJ?uU5"
+    "xtTRhkK_guaBU2H{7+Kd_vHgkmfdsNJxe-FxN<Ai<tev@0#KcseiX_b?DuD}q|DvTT|a6nFXF_M+?l?vvs6DY<jxapx;y$MM9zstChQ@)K=+?uq`L`iQC4=d"
+    "@uDL>&d0)ZmKV>?b;@PWtS6oycIEv6_wmu_HmI^QkE!D2**p3Sn(!@)y0tIwe0AIY4|PLK>;"
 )
-"""A state of version 9, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 10, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

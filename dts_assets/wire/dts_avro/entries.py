@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.positions import file_number
 from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import POSTGRESQL, source_type_of
 from dts_assets.model.tables import TableId
 from dts_assets.wire.avro.column_lists import column_lists
 from dts_assets.wire.avro.field_values import holds_bytes, is_scalar, lists_of, pairs, texts
@@ -137,11 +138,26 @@ def _faults(
     )
     yield ~placed, Reason.UNDECODABLE_ENTRY, "its position is no place such as 2196@4"
     is_dml = np.asarray(pc.fill_null(pc.equal(kinds, "DML"), False))
+    is_ddl = np.asarray(pc.fill_null(pc.equal(kinds, "DDL"), False))
+    foreign = "its source is a PostgreSQL, of which the vendor documents no Avro: take Protobuf"
+    yield (is_dml | is_ddl) & _of_postgresql(records), Reason.UNSUPPORTED_SOURCE, foreign
     yield ~is_dml & _hold_rows(records), Reason.UNDECODABLE_ENTRY, "it holds a row that its message type does not have"
     nameless = np.asarray(pc.equal(pc.fill_null(pc.binary_length(_names(records)[1]), 0), 0))
     yield is_dml & nameless, Reason.UNDECODABLE_ENTRY, "it names no table"
     unreadable = np.fromiter((one is None for one in lists), np.bool_, len(lists))
     yield is_dml & unreadable[codes], Reason.UNDECODABLE_ENTRY, "its columns cannot be read"
+
+
+def _of_postgresql(records: Records) -> Bools:
+    """Return which records name a PostgreSQL as their source.
+
+    Its types and names would be taken for those of MySQL.
+    """
+    encoded = records.texts("source_type").dictionary_encode()
+    names = [name.decode(errors="replace") for name in encoded.dictionary.to_pylist()]
+    known = np.asarray([*(POSTGRESQL in (name.upper(), source_type_of(name)) for name in names), False])
+    found: Bools = known[encoded.indices.fill_null(len(names)).to_numpy()]
+    return found
 
 
 def _hold_rows(records: Records) -> Bools:

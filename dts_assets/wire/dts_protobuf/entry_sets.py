@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.positions import has_place
 from dts_assets.model.problems import Reason
+from dts_assets.model.source_types import POSTGRESQL
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, joint_codes, masked, offsets_of, valid
@@ -87,7 +89,9 @@ def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
         rejected += [_rejected(heads, row, *problem) for row, problem in sorted(problems.items())]
         heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
     batch, unknown = _batch(heads)
-    unknown |= beside | of_heads(heads.payloads, heads.decoded, heads.types == pb.DML) | _of_columns(heads)
+    unknown |= (
+        beside | _of_places(batch) | of_heads(heads.payloads, heads.decoded, heads.types == pb.DML) | _of_columns(heads)
+    )
     rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
 
@@ -287,6 +291,16 @@ def _of_columns(heads: _Heads) -> dict[str, int]:
     return found
 
 
+def _of_places(batch: pa.RecordBatch) -> dict[str, int]:
+    """Count the entries of a PostgreSQL whose file name tells no place, so that positions alone order them."""
+    of_postgresql = pc.equal(batch["source_type"], POSTGRESQL)
+    if not pc.any(of_postgresql).as_py():
+        return {}
+    names = pc.value_counts(batch["file_name"].filter(of_postgresql).drop_null()).to_pylist()
+    count = sum(one["counts"] for one in names if not has_place(one["values"]))
+    return {"fileName without a place": count} if count else {}
+
+
 def _source_types(codes: npt.NDArray[np.int32]) -> tuple[pa.Array, dict[str, int]]:
     """Return names of source types; an unknown type keeps its number as text and is counted."""
     if ((codes >= 0) & (codes < len(_SOURCE_TYPES))).all():
@@ -340,12 +354,13 @@ def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
 
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
-    """Return every CHECKPOINT that names a file; without a file there is no position."""
+    """Return every CHECKPOINT that names a file; without a file there is no position, but in PostgreSQL's log."""
     event = heads.event(pb.CHECKPOINT)
+    in_log = heads.header.field("sourceType").to_numpy() == pb.PGSQL
     found = []
     for row in np.flatnonzero(heads.types == pb.CHECKPOINT).tolist():
         names = {name: event.field(name)[row].as_py() for name in ("fileName", "position", "syncedGtid", "fakeGtid")}
-        if names["fileName"]:
+        if names["fileName"] or (in_log[row] and names["position"]):
             gtids = names["syncedGtid"].decode() or None
             file_name, fake = names["fileName"].decode(), bool(names["fakeGtid"])
             found.append(Checkpoint(row, file_name, names["position"], gtids, fake))

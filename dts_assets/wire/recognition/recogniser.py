@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dts_assets.errors import WireFormatError
 from dts_assets.model.formats import FormatSettings
+from dts_assets.model.problems import Reason
 from dts_assets.settings.formats import format_class, registered_formats, traits_of
 from dts_assets.wire.format import TooLargeError
 from dts_assets.wire.formats import wire_format
@@ -182,7 +183,8 @@ def _of_signs(name: str, title: str, samples: Sequence[Sample], signs_in: Any) -
 def _decoded(wire: Any, messages: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Return which messages the decoder of a format accepts.
 
-    These are whole ones with all entries, and pieces of larger sets.
+    These are whole ones with all entries, and pieces of larger sets. Messages of a source that is not supported are of the
+    format, too.
     """
     if not len(messages):
         return np.zeros(0, np.bool_)
@@ -191,5 +193,5 @@ def _decoded(wire: Any, messages: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     whole = np.flatnonzero(fits & np.equal(fragments["total"].fill_null(0), 1))
     if len(whole):
         for rejected in wire.entries(fragments["data"].take(pa.array(whole))).rejected:
-            fits[whole[rejected.index]] = False
+            fits[whole[rejected.index]] &= rejected.reason is Reason.UNSUPPORTED_SOURCE
     return fits

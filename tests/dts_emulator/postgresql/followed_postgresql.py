@@ -1,12 +1,14 @@
-"""A PostgreSQL that is followed into a lake by way of DRS JSON, and its own content as the judge of the snapshots."""
+"""A PostgreSQL that is followed into a lake by way of DRS JSON or DTS Protobuf, its own content the judge of the snapshots."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from psycopg2 import sql
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.tables import TableId
 from dts_emulator.drs.postgresql_task import PostgresqlOptions, produce_from_postgresql
+from dts_emulator.dts.postgresql_options import PostgresqlDtsOptions
+from dts_emulator.dts.postgresql_task import produce_from_postgresql as dts_messages
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
 from dts_emulator.postgresql.changes import TableColumns, Transaction
@@ -39,6 +43,8 @@ READ: Mapping[str, Callable[[str], Any]] = {
     "bytea": lambda text: bytes.fromhex(text.removeprefix("\\x")),
 }  # fmt: skip
 """The values of PostgreSQL's texts by type, read by Python; texts of all other types are their values."""
+
+_DECIMAL = re.compile(r"numeric\((\d+),(-?\d+)\)")
 
 
 def _number(value: Any) -> Any:
@@ -69,25 +75,34 @@ class Followed:
             at = START + timedelta(minutes=len(self.transactions))
             self.transactions.append(replace(one, committed=at))
 
-    def rows(self, schema: str, table: str) -> Rows:
-        """The rows of a table as the lake would have them."""
-        columns = self.slot.tables()[schema, table].columns
+    def rows(self, schema: str, table: str, *, lengths: bool = False) -> Rows:
+        """The rows of a table as the lake would have them; with ``lengths`` it knows precisions."""
+        known = self.slot.tables()[schema, table]
+        columns = known.columns
         cursor = self.connection.cursor()
         # A cast to text is another text than the type's own: that of char(n) has no blanks at its end.
         shown = sql.SQL("CASE WHEN {0} IS NOT DISTINCT FROM NULL THEN NULL ELSE format('%%s', {0}) END")
         texts = sql.SQL(", ").join(shown.format(sql.Identifier(name)) for name, _ in columns)
         cursor.execute(sql.SQL("SELECT {} FROM ONLY {}").format(texts, sql.Identifier(schema, table)), ())
-        kinds = [kind for _, kind in columns]
+        kinds = known.declared if lengths else [kind for _, kind in columns]
         return Counter(tuple(map(_value, row, kinds)) for row in cursor.fetchall())
 
 
 def _value(text: str | None, kind: str) -> Any:
-    if text is None or kind not in READ:
+    if text is None:
         return text
     try:
-        return READ[kind](text)
+        if decimal := _DECIMAL.fullmatch(kind):
+            return _decimal(text) if int(decimal.group(2)) >= 0 else text
+        return READ[kind](text) if kind in READ else text
     except ValueError:
         return ("no value", text)
+
+
+def _decimal(text: str) -> Decimal:
+    if not Decimal(text).is_finite():
+        raise ValueError(text)
+    return Decimal(text)
 
 
 @contextmanager
@@ -117,6 +132,35 @@ def recorded(
     )  # fmt: skip
 
 
+def recorded_by_dts(
+    followed: Followed,
+    folder: Path,
+    options: PostgresqlDtsOptions | None = None,
+    *,
+    then: tuple[int, PostgresqlDtsOptions] | None = None,
+    **subscription: Any,
+) -> Harness:
+    """The same by way of DTS Protobuf, with CHECKPOINTs for a minute behind the last transaction.
+
+    ``then`` are the number of a transaction, and what the task tells from there on.
+    """
+    chosen, told = options or PostgresqlDtsOptions(), followed.transactions
+    until = int(told[-1].committed.timestamp()) + 60
+    if then is None:
+        messages = list(dts_messages(told, followed.tables, chosen, until=until))
+    else:
+        messages = list(dts_messages(told[: then[0]], followed.tables, chosen))
+        behind = replace(then[1], first_offset=len(messages))
+        messages += dts_messages(told[then[0] :], followed.tables, behind, until=until)
+    write_capture(messages, folder / "capture", topic="one")
+    last = max(message.timestamp for message in messages) / 1000
+    end = datetime.fromtimestamp(last // 3600 * 3600, UTC) + HOUR
+    return bench_in_process(folder, "postgresql").open(
+        folder / "capture", format="dts-protobuf", partitions=chosen.partitions,
+        window={"every": HOUR, "start": START, "end": end}, tables={"include": ["*"]}, **subscription,
+    )  # fmt: skip
+
+
 def snapshot_rows(harness: Harness, table: TableId, names: Sequence[str]) -> Rows:
     """The rows of a snapshot, with the source's text for values that no lake type holds."""
     found = harness.pipeline.lake.scan(harness.pipeline.table_path("snapshot", table))
@@ -131,12 +175,18 @@ def snapshot_rows(harness: Harness, table: TableId, names: Sequence[str]) -> Row
     )
 
 
-def faults(harness: Harness, followed: Followed, *, database: str = "shop") -> list[str]:
-    """What differs between the snapshots and the server's tables, in words for people."""
+def faults(harness: Harness, followed: Followed, *, lengths: bool = True) -> list[str]:
+    """What differs between the snapshots and the server's tables, in words for people.
+
+    DTS names no database, and its types may have their ``lengths``.
+    """
+    by_dts = harness.pipeline.settings.format == "dts-protobuf"
+    database = "" if by_dts else "shop"
+    lengths &= by_dts
     found = [f"quarantine: {row['reason']} {row['detail']}" for row in harness.rows("quarantine")]
     for (schema, table), columns in followed.slot.tables().items():
         names = [name for name, _ in columns.columns]
-        at_server = followed.rows(schema, table)
+        at_server = followed.rows(schema, table, lengths=lengths)
         mine = snapshot_rows(harness, TableId(database, schema, table), names)
         if mine != at_server:
             found.append(f"{schema}.{table}: {dict(mine - at_server)} too many, {dict(at_server - mine)} missing")

@@ -11,6 +11,7 @@ import pytest
 
 from dts_assets.model.tables import TableId
 from dts_emulator.drs.postgresql_task import PostgresqlOptions
+from tests.dts_emulator.postgresql.every_type import BORDERS, fill_every_type
 from tests.dts_emulator.postgresql.followed_postgresql import Followed, faults, followed_postgresql, recorded
 from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
 from tests.dts_emulator.type_page import PAGE, lake_type, shown
@@ -26,55 +27,6 @@ def followed() -> Iterator[Followed]:
         yield found
 
 
-BORDERS = {
-    "smallint": ["-32768", "32767", "0"],
-    "integer": ["-2147483648", "2147483647"],
-    "bigint": ["-9223372036854775808", "9223372036854775807"],
-    "real": ["3.4028235e38", "1e-45", "-0", "0.1", "NaN", "Infinity", "-Infinity"],
-    "double precision": ["1.7976931348623157e308", "5e-324", "-0", "0.1", "NaN", "-Infinity"],
-    "numeric": ["0", "-0.000", "1e100", "123456789012345678901234567890123456789012345678901234567890.5", "NaN", "Infinity"],
-    "numeric(38,10)": ["9999999999999999999999999999.9999999999", "-1.5"],
-    "numeric(5,-2)": ["12300"],
-    "money": ["-92233720368547758.08", "1234.5"],
-    "boolean": ["t", "f"],
-    "date": ["0001-01-01", "9999-12-31", "5874897-12-31", "4713-01-01 BC", "infinity", "-infinity"],
-    "timestamp": ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "294276-12-31", "4713-01-01 BC", "infinity"],
-    "timestamptz": ["1900-01-01 00:00:00+00", "2026-01-05 10:00:00.123456+05:30", "9999-12-31 12:00:00+00", "infinity",
-                    "0044-03-15 BC"],
-    "time": ["00:00:00", "24:00:00", "23:59:59.999999"],
-    "timetz": ["24:00:00-15:59", "00:00:00+15:59"],
-    "interval": ["178000000 years", "-1 mons +2 days -03:00:00.000001", "0"],
-    "char(3)": ["a", "", "äöü"],
-    "varchar": ["", " a ", "it's", "line\nbreak", "茶🍵"],
-    "text": ["unchanged-toast-datum", "null", "\\x00", "{}", '"'],
-    "bytea": ["\\x", "\\x00ff", "\\x5c78"],
-    "bit(3)": ["101", "000"],
-    "bit varying": ["", "1", "0101010101"],
-    "uuid": ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
-    "inet": ["192.168.0.1/24", "::1"],
-    "cidr": ["10.0.0.0/8"],
-    "macaddr": ["08:00:2b:01:02:03"],
-    "json": ['{"b": 1,  "a": [null, 1.50, "é"]}', "null"],
-    "jsonb": ['{"b": 1, "a": 1.50}', "[]"],
-    "xml": ["<a>x</a>"],
-    "point": ["(1,2)"],
-    "polygon": ["((0,0),(1,1))"],
-    "tsvector": ["'a':1 'b'"],
-    "integer[]": ["{}", "{1,NULL,3}", "{{1,2},{3,4}}"],
-    "text[]": ['{"a,b","NULL",NULL,"q\\"x"}'],
-    "int4range": ["empty", "[1,5)", "(,)"],
-    "numrange": ["[1.5,2.5]"],
-    "tsrange": ["[2010-01-01 14:30,2010-01-01 15:30)"],
-    "tstzrange": ["[2010-01-01 14:30:00+08,)"],
-    "daterange": ["[2010-01-01,2010-01-05)"],
-    "oid": ["4294967295"],
-    "mood": ["sad", "it's ok"],
-    "pair": ['(1,"a,b")'],
-    "us_postal_code": ["12345"],
-}  # fmt: skip
-"""Texts at the borders of types, and some within."""
-
-
 EVERY = TableId("shop", "public", "every")
 
 
@@ -82,17 +34,7 @@ EVERY = TableId("shop", "public", "every")
 def every_type(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harness, Followed]]:
     """A table with all types, whose rows have the first, the second, ... of the values of each, and NULL behind the last."""
     with followed_postgresql() as followed:
-        followed.run(
-            "CREATE TYPE mood AS ENUM ('sad', 'it''s ok')", "CREATE TYPE pair AS (a int, b text)",
-            "CREATE DOMAIN us_postal_code AS text CHECK (VALUE ~ '^\\d{5}$')",
-            f"CREATE TABLE every (id int PRIMARY KEY, {', '.join(f'c{n} {kind}' for n, kind in enumerate(BORDERS))})",
-        )  # fmt: skip
-        cursor, values = followed.connection.cursor(), [*BORDERS.values()]
-        for place in range(max(map(len, values)) + 1):
-            row = [place, *(some[place] if place < len(some) else None for some in values)]
-            cursor.execute(f"INSERT INTO every VALUES ({', '.join(['%s'] * len(row))})", row)
-        cursor.execute("UPDATE every SET id = id + 100 WHERE id < 2")
-        followed.read()
+        fill_every_type(followed)
         harness = recorded(followed, tmp_path_factory.mktemp("every"))
         harness.settle()
         yield harness, followed
@@ -181,6 +123,15 @@ def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Fo
     followed.read()
     followed.run("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (n)", "INSERT INTO t VALUES (2, 3)")
     followed.run("UPDATE t SET id = 7 WHERE n = 1", "DELETE FROM t WHERE n = 2")
+    followed.read()
+    harness = recorded(followed, tmp_path)
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+
+
+def test_names_that_differ_in_case_only_are_several_columns(followed: Followed, tmp_path: Path) -> None:
+    followed.run('CREATE TABLE twins ("Id" int PRIMARY KEY, id int, "ID" text)', "INSERT INTO twins VALUES (1, 2, 'a')")
+    followed.run("UPDATE twins SET id = 5", "DELETE FROM twins", "INSERT INTO twins VALUES (3, 4, 'b'), (4, 4, 'b')")
     followed.read()
     harness = recorded(followed, tmp_path)
     harness.settle()

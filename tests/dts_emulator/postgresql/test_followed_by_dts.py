@@ -1,0 +1,170 @@
+"""Tables of a real PostgreSQL, followed by its logical decoding and DTS Protobuf, end equal to the database.
+
+The vendor does not say what file name and position are for PostgreSQL. So the same is told in every way that is plausible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dts_assets.model.problems import Completeness, ProblemCode
+from dts_assets.model.tables import TableId
+from dts_emulator.dts.postgresql_options import PostgresqlDtsOptions
+from tests.dts_emulator.postgresql.every_type import BORDERS, fill_every_type
+from tests.dts_emulator.postgresql.followed_postgresql import (
+    Followed,
+    faults,
+    followed_postgresql,
+    recorded_by_dts,
+)
+from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
+from tests.dts_emulator.postgresql.side_by_side import run_side_by_side
+from tests.flows.harness import Harness
+from tests.tiers import chosen, times
+
+pytestmark = pytest.mark.database
+
+
+@pytest.fixture
+def followed() -> Iterator[Followed]:
+    with followed_postgresql() as found:
+        yield found
+
+
+@pytest.mark.parametrize("json_as", ["json", "text"])
+def test_every_type_has_the_values_of_the_database(followed: Followed, tmp_path: Path, json_as: Any) -> None:
+    fill_every_type(followed)
+    harness = recorded_by_dts(followed, tmp_path, PostgresqlDtsOptions(json_as=json_as, lengths=json_as == "json"))
+    harness.settle()
+    assert not (wrong := faults(harness, followed, lengths=json_as == "json")), "\n".join(wrong)
+    snapshot = harness.pipeline.lake.scan(harness.pipeline.table_path("snapshot", TableId("", "public", "every")))
+    assert snapshot is not None
+    assert len(snapshot.column_names) > len(BORDERS)
+
+
+PLACES: list[dict[str, Any]] = [
+    {"files": "segment"}, {"files": "none"}, {"files": "offset"}, {"files": "commit"}, {"positions": "commit"},
+    {"positions": "commit", "files": "segment"},
+]  # fmt: skip
+WAYS: list[dict[str, Any]] = [
+    {"partitions": 2, "max_message_bytes": 600, "restart_every": 7},
+    {"old_key": "none", "restart_every": 5, "reread": 0},
+    {"old_key": "nil", "partitions": 4, "transaction_boundaries": "touched", "linger_ms": 200_000, "partitioning": "table"},
+    {"max_message_bytes": 90, "lengths": False, "shard_id": "set-1", "restart_every": 3, "key_change_routing": "new"},
+]  # fmt: skip
+RUNS = [
+    (place, way, seed)
+    for seed in range(2)
+    for way in range(len(WAYS))
+    for place in range(seed + way, len(PLACES) + seed + way, 2)
+]
+
+
+@pytest.mark.parametrize(("place", "way", "seed"), chosen([(0, 0, 0), (1, 1, 0), *RUNS], 2))
+def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
+    followed: Followed, tmp_path: Path, place: int, way: int, seed: int
+) -> None:
+    options = PostgresqlDtsOptions(**PLACES[place % len(PLACES)], **WAYS[way])
+    random = Random(100 * seed + 10 * way + place)
+    workload = PostgresqlWorkload(followed, random)
+    workload.create()
+    for _ in range(times(80, 300)):
+        workload.transaction()
+    followed.read()
+    harness = recorded_by_dts(followed, tmp_path, options)
+    _in_any_order(harness, followed, random)
+    assert not (wrong := faults(harness, followed, lengths=options.lengths)), "\n".join(wrong)
+    assert workload.unchanged > 5, "large values were left as they were"
+    assert bool(harness.rows("redeliveries")) == (options.restart_every is not None)
+    _levels_are_told(harness, options)
+
+
+@pytest.mark.parametrize(
+    ("place", "restarts", "seed"), chosen([(place, place % 2 * 4, seed) for seed in range(2) for place in range(6)], 4)
+)
+def test_transactions_that_run_side_by_side_are_in_the_snapshots(
+    followed: Followed, tmp_path: Path, place: int, restarts: int, seed: int
+) -> None:
+    random = Random(10 * seed + place)
+    run_side_by_side(followed, random, statements=times(300, 900))
+    followed.read()
+    earlier = zip(followed.transactions, followed.transactions[1:], strict=False)
+    assert sum(one.end_lsn > two.first_lsn for one, two in earlier) > 10, "some begin before others end"
+    options = PostgresqlDtsOptions(**PLACES[place], restart_every=restarts or None, partitions=1 + place % 2)
+    harness = recorded_by_dts(followed, tmp_path, options)
+    _in_any_order(harness, followed, random)
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+    assert len(harness.rows("lineages")) == 1, "one server has one log"
+    _levels_are_told(harness, options)
+
+
+def _in_any_order(harness: Harness, followed: Followed, random: Random) -> None:
+    """Make all windows in a random order, one of them twice, and then what is left to do."""
+    windows = list(range((len(followed.transactions) + 59) // 60))
+    random.shuffle(windows)
+    for number in (*windows, windows[0]):
+        harness.all(number)
+    harness.settle()
+
+
+def _levels_are_told(harness: Harness, options: PostgresqlDtsOptions) -> None:
+    """Windows are contiguous, but where changes share the places of their COMMITs, which is named."""
+    by_arrival = options.positions == "commit" and options.files != "commit"
+    for row in harness.rows("cuts"):
+        named = {problem["code"] for problem in row["problems"]}
+        assert named == ({ProblemCode.LINEAGES} if by_arrival else set()), row["problems"]
+        assert row["completeness"] == (Completeness.OBSERVED if by_arrival else Completeness.CONTIGUOUS)
+        assert row["cut"] is not None
+
+
+MADE = ("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+TOLD_BY_ROWS: dict[str, tuple[str, ...]] = {
+    "a column comes": ("ALTER TABLE t ADD c int", "INSERT INTO t VALUES (3, 3, 3)"),
+    "a column widens": ("ALTER TABLE t ALTER n TYPE bigint", "INSERT INTO t VALUES (3, 5000000000)"),
+    "a column goes": ("ALTER TABLE t DROP n", "INSERT INTO t VALUES (3)", "UPDATE t SET id = 5 WHERE id = 1"),
+}
+NOT_TOLD: dict[str, tuple[str, ...]] = {
+    "a default fills rows": ("ALTER TABLE t ADD c int DEFAULT 5", "UPDATE t SET n = 9 WHERE id = 2"),
+    "a column gets another name": ("ALTER TABLE t RENAME n TO m", "INSERT INTO t VALUES (3, 3)"),
+}
+
+
+@pytest.mark.parametrize("what", TOLD_BY_ROWS | NOT_TOLD)
+def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
+    """Logical decoding tells no statements."""
+    for statement in (*MADE, *(TOLD_BY_ROWS | NOT_TOLD)[what]):
+        followed.run(statement)
+        followed.read()
+    harness = recorded_by_dts(followed, tmp_path)
+    harness.raw()
+    harness.entries()
+    (found,) = harness.tables().tables
+    assert "events tell other columns, and no statement says why" in found.layers["snapshot"].doubt
+    assert bool(faults(harness, followed)) == (what in NOT_TOLD), "rows that no event tells are as they were"
+
+
+def test_names_that_differ_in_case_only_are_several_columns(followed: Followed, tmp_path: Path) -> None:
+    followed.run('CREATE TABLE twins ("Id" int PRIMARY KEY, id int, "ID" text)', "INSERT INTO twins VALUES (1, 2, 'a')")
+    followed.run("UPDATE twins SET id = 5", "DELETE FROM twins", "INSERT INTO twins VALUES (3, 4, 'b'), (4, 4, 'b')")
+    followed.read()
+    harness = recorded_by_dts(followed, tmp_path)
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+
+
+def test_a_later_timeline_is_another_server(followed: Followed, tmp_path: Path) -> None:
+    """A standby that took over goes on in the log of the first one, or in another one from some place on."""
+    followed.run(*MADE, "UPDATE t SET n = 7 WHERE id = 1", "DELETE FROM t WHERE id = 2")
+    followed.read()
+    earlier = PostgresqlDtsOptions(files="segment")
+    later = PostgresqlDtsOptions(files="segment", timeline=2)
+    harness = recorded_by_dts(followed, tmp_path, earlier, then=(2, later))
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+    details = [problem["detail"] for row in harness.rows("cuts") for problem in row["problems"]]
+    assert any("without GTIDs: what it tells again cannot be known" in one for one in details), details
