@@ -54,9 +54,6 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     "Maxwell JSON": (
         b'{"database":"shop","table":"parts","type":"insert","ts":1449786310,"xid":940752,"data":{"id":1}}',
     ),
-    "DTS JSON": (
-        b'{"id":1,"version":1,"messageType":"INSERT","fileName":"b.000001","position":"4@1","newColumns":["1"]}',
-    ),
     "DRS JSON of MongoDB (DDS)": (
         b'{"id":1,"op":"insert","db":"a","coll":"c","recordType":"doc","clusterTime":"1:2"}',
     ),

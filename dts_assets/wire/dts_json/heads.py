@@ -1,0 +1,139 @@
+"""Messages in JSON as blocks of records without the values of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.problems import Reason
+from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.casts import matches
+from dts_assets.wire.columns.integers import Integers, whole_numbers
+from dts_assets.wire.columns.table_rows import ColumnList
+from dts_assets.wire.columns.texts import not_utf8
+from dts_assets.wire.dts_json.messages import (
+    NO_MESSAGE_TYPE,
+    OF_MONGODB,
+    Refused,
+    blocks_of,
+    column_list,
+    head_of,
+    is_empty,
+    plain,
+    tags_of,
+    text_of,
+)
+from dts_assets.wire.dts_records import FIELDS
+from dts_assets.wire.dts_records.blocks import Faults, Unread
+
+Ints = npt.NDArray[np.int64]
+
+_NEEDED = frozenset({"id"})
+_PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+_FIRST_LOAD = pa.array([b"INIT_INSERT", b"INIT_DDL"])
+"""Message types of the synchronization to Kafka, which has no JSON of this form."""
+
+
+def heads_of(sets: pa.Array) -> Iterator[JsonHeads]:
+    """Yield messages as records without the values of their rows."""
+    for start, messages in blocks_of(sets):
+        yield _block(start, messages)
+
+
+def _block(start: int, messages: pa.Array) -> JsonHeads:
+    rows: list[int] = []
+    heads: list[tuple[Any, ...]] = []
+    unread: list[Unread] = []
+    others: list[Mapping[str, str]] = []
+    # The parser does not look into the texts that it passes over.
+    unreadable = not_utf8(messages).tolist()
+    for number, message in enumerate(messages.to_pylist(), start):
+        try:
+            head, more = head_of(message, readable=not unreadable[number - start])
+        except Refused as refused:
+            unread.append(Unread(number, None if refused.whole else 0, refused.reason, refused.detail))
+            continue
+        rows.append(number)
+        heads.append(head)
+        others.append(more)
+    columns = zip(*heads, strict=True) if heads else (() for _ in FIELDS)
+    fields = dict(zip(FIELDS, columns, strict=True))
+    return JsonHeads(np.asarray(rows, np.int64), unread, fields, others)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonHeads:
+    """The :class:`dts_assets.wire.dts_records.blocks.HeadBlock` of records in JSON.
+
+    ``fields`` has the values of each role, ``more`` the fields of each record that the vendor's table does not have.
+    """
+
+    rows: Ints
+    unread: Sequence[Unread]
+    fields: Mapping[str, Sequence[Any]]
+    more: Sequence[Mapping[str, str]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: Ints) -> JsonHeads:
+        """Return some of the records, in this order."""
+        places = rows.tolist()
+        fields = {role: [values[place] for place in places] for role, values in self.fields.items()}
+        return JsonHeads(self.rows[rows], self.unread, fields, [self.more[place] for place in places])
+
+    def texts(self, role: str) -> pa.Array:
+        """Return a role's values as bytes, null where there is none."""
+        values = self.fields[role]
+        try:
+            return pa.array(values, pa.binary())
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.array([plain(value) for value in values], pa.binary())
+
+    def integers(self, role: str) -> Integers:
+        """Return a role's values as whole numbers; a needed one that is missing is bad."""
+        try:
+            found = pa.array(self.fields[role], pa.int64())
+            sent = np.asarray(found.is_valid())
+            numbers = Integers(pc.fill_null(found, 0).to_numpy(), sent, np.zeros(len(self), np.bool_))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            numbers = whole_numbers(self.texts(role))
+        return Integers(numbers.values, numbers.sent, ~numbers.sent) if role in _NEEDED else numbers
+
+    def column_lists(self) -> tuple[Ints, Sequence[ColumnList | None]]:
+        """Return the number of each record's column list, and the distinct lists."""
+        known: dict[tuple[bytes, bytes], int] = {}
+        pairs = zip(map(bytes, self.fields["columns"]), map(bytes, self.fields["key_names"]), strict=True)
+        codes = np.asarray([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
+        return codes, [column_list(*pair) for pair in known]
+
+    def has_image(self, role: str) -> Bools:
+        """Return which records have a value at least in an image."""
+        return np.asarray([not is_empty(raw) for raw in self.fields[role]], np.bool_)
+
+    def faults(self) -> Faults:
+        """Yield the faults of messages that are not of the MySQL family, or of no subscription."""
+        of_mongodb = matches(self.texts("source_type"), "(?i)mongo")
+        yield of_mongodb, Reason.UNDECODABLE_ENTRY, OF_MONGODB
+        loaded = np.asarray(pc.is_in(self.texts("operation"), value_set=_FIRST_LOAD))
+        yield loaded, Reason.UNKNOWN_MESSAGE_TYPE, NO_MESSAGE_TYPE
+
+    def tags(self) -> pa.ListArray | None:
+        """Return the tags of records as lists of key and value in UTF-8."""
+        found = [tags_of(bytes(raw)) or () for raw in self.fields["tags"]]
+        return pa.array(found, _PAIRS) if any(found) else None
+
+    def others(self) -> Iterator[tuple[str, pa.Array]]:
+        """Yield the fields that the vendor's table does not have, and tags that are no object, each with its texts."""
+        names = dict.fromkeys(name for more in self.more for name in more)
+        strange = [text_of(raw) if tags_of(bytes(raw)) is None else None for raw in self.fields["tags"]]
+        if any(strange):
+            yield "tags", pa.array(strange, pa.string())
+        for name in names:
+            yield name, pa.array([more.get(name) for more in self.more], pa.string())
