@@ -27,7 +27,7 @@ from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.dts_json import messages
 from dts_assets.wire.dts_json.messages import MALFORMED, PARTS, blocks_of, column_list, is_empty
-from dts_assets.wire.dts_json.values import KEY, as_printed, column_code
+from dts_assets.wire.dts_json.values import KEY, NO_BYTES, as_stored, column_code
 from dts_assets.wire.dts_records import FIELDS
 from dts_assets.wire.dts_records.blocks import RowBlock, Unread
 
@@ -162,7 +162,9 @@ class _Side:
         keyless[owners[(kinds == NULL) & (of_columns >= KEY)]] = True
         unusable = np.zeros(len(sizes), np.bool_)
         unusable[np.asarray(self.strange, np.int64)] = True
-        return ImagePart(as_printed(values, of_columns), kinds, None, sizes, unusable, {}), keyless
+        stored, malformed = as_stored(values, of_columns)
+        kinds[malformed] |= NO_BYTES
+        return ImagePart(stored, kinds, None, sizes, unusable, {}), keyless
 
 
 def rows_of(payloads: pa.Array) -> Iterator[RowBlock]:

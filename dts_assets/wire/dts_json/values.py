@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.columns import mysql_type
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of, run_lengths
 from dts_assets.wire.columns.casts import matches
 from dts_assets.wire.columns.clock_texts import AS_NEEDED, DATE, YEAR, clock_code, instant_texts
@@ -21,16 +22,22 @@ from dts_assets.wire.columns.pivot import Image, Reading, typed_values
 
 Ints = npt.NDArray[np.int64]
 
+NO_BYTES = 16
+"""The kind, beside others, of a text that names no bytes although its column holds bytes."""
+
 KEY = 64
 """Added to the code of a column that is part of the key."""
 
-NO_CLOCK = 63
-"""The code of a column without times."""
+AS_SENT = 63
+"""The code of a column whose texts are its values."""
 
-_INSTANT = YEAR + 1
+_INSTANT, _BYTES = YEAR + 1, YEAR + 2
 _DIGITS = 8
 
 _MILLISECONDS = r"^\d{1,15}$"
+_LAST_MILLISECOND = 253_402_300_799_999
+"""The end of the year 9999."""
+
 _CLOCK = r"^(\d{4,5}-\d\d-\d\d |-)?\d{2,3}:\d\d:\d\d(\.\d{1,6})?$"
 _DAY = r"^(\d{4,5}-\d\d-\d\d) 00:00:00(\.0{1,6})?$"
 _OF_YEAR = r"^(\d{4})-0[01]-0[01]( 00:00:00(\.0{1,6})?)?$"
@@ -49,39 +56,54 @@ def json_reading(zone: str) -> Reading:
     def typed(
         values: pa.Array, bucket: Bucket, image: Image, cells: npt.NDArray[np.int32]
     ) -> tuple[pa.Array, Bools | None]:
-        if bucket.of_bytes:
-            return bytes_of_digits(values)
-        return typed_values(values, bucket, image, cells, zone=zone)
+        found, bad = typed_values(values, bucket, image, cells, zone=zone)
+        malformed = (image.kinds[cells] & NO_BYTES) != 0
+        if not malformed.any():
+            return found, bad
+        found = pc.if_else(pa.array(malformed), pa.scalar(None, found.type), found)
+        return found, malformed if bad is None else bad | malformed
 
     return typed
 
 
 @lru_cache(maxsize=1 << 12)
 def column_code(original_type: str, is_key: bool) -> int:
-    """Return the form of a column's times with its number of fractional digits, and whether the column is part of the key."""
+    """Return the form of a column's values with its number of fractional digits, and whether the column is part of the key."""
     code = clock_code(original_type)
-    if code % _DIGITS == AS_NEEDED:
-        code = NO_CLOCK
+    if mysql_type(original_type) == "binary":
+        code = _BYTES * _DIGITS
+    elif code % _DIGITS == AS_NEEDED:
+        code = AS_SENT
     elif original_type.lstrip()[:9].lower() == "timestamp":
         code = _INSTANT * _DIGITS + code % _DIGITS
     return code + KEY * is_key
 
 
-def as_printed(values: pa.Array, codes: Ints) -> pa.Array:
-    """Return values with times as the server prints them; ``codes`` are those of their columns.
+def as_stored(values: pa.Array, codes: Ints) -> tuple[pa.Array, Ints]:
+    """Return values with times as the server prints them and bytes as they are, and the places of texts that name no bytes.
 
-    A text of another form is left as it is.
+    ``codes`` are those of the columns of the values' own messages, so that no message changes how another is read. A text of
+    another form is left as it is.
     """
-    places = np.flatnonzero((codes % KEY != NO_CLOCK) & np.asarray(values.is_valid()))
+    places = np.flatnonzero((codes % KEY != AS_SENT) & np.asarray(values.is_valid()))
+    malformed = [np.zeros(0, np.int64)]
     if not len(places):
-        return values
+        return values, malformed[0]
     found, mine = values.take(pa.array(places)), codes[places] % KEY
     parts, rows = [values], np.arange(len(values))
     for code in np.unique(mine).tolist():
         some = np.flatnonzero(mine == code)
         rows[places[some]] = sum(map(len, parts)) + np.arange(len(some))
-        parts.append(_printed(found.take(pa.array(some)), code // _DIGITS, code % _DIGITS))
-    return pa.concat_arrays(parts).take(pa.array(rows))
+        mine_of_form = found.take(pa.array(some))
+        if code // _DIGITS == _BYTES:
+            part, bad = bytes_of_digits(mine_of_form)
+            if bad is not None:
+                malformed.append(places[some[bad]])
+                part = pc.if_else(pa.array(bad), mine_of_form, part)
+            parts.append(part)
+        else:
+            parts.append(_printed(mine_of_form, code // _DIGITS, code % _DIGITS))
+    return pa.concat_arrays(parts).take(pa.array(rows)), np.concatenate(malformed)
 
 
 def _printed(values: pa.Array, form: int, digits: int) -> pa.Array:
@@ -111,9 +133,10 @@ def _shortened(values: pa.Array, pattern: str) -> pa.Array:
 
 def _instants(values: pa.Array, digits: int) -> pa.Array:
     numbers = matches(values, _MILLISECONDS)
+    found = pc.fill_null(pc.cast(masked(values, pa.string(), numbers), pa.int64()), 0).to_numpy()
+    numbers &= found <= _LAST_MILLISECOND
     if not numbers.any():
         return values
-    found = pc.fill_null(pc.cast(masked(values, pa.string(), numbers), pa.int64()), 0).to_numpy()
     printed = instant_texts(found // 1000, found % 1000, np.full(len(found), digits))
     return printed if numbers.all() else pc.if_else(pa.array(numbers), printed, values)
 
