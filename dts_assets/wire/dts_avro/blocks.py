@@ -130,10 +130,14 @@ class AvroHeads:
         for role in [role for role in _TEXTS if role in places and holds_bytes(places[role].type)]:
             yield not_utf8(self.texts(role)), Reason.UNDECODABLE_ENTRY, f"its {FIELDS[role][0]} is not UTF-8"
 
-    def tags(self) -> pa.ListArray | None:
+    def pairs(self) -> pa.ListArray | None:
         """Return the tags of records as lists of key and value in UTF-8."""
         found = self.records.column("tags")
         return None if found is None else pairs(*found, self.records.data, len(self))
+
+    def unknown(self) -> Mapping[str, int]:
+        """Count nothing: every record has all fields of the schema."""
+        return {}
 
     def others(self) -> Iterator[tuple[str, pa.Array]]:
         """Yield the fields without a role, each with its texts."""

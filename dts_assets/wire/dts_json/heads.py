@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,16 +125,20 @@ class JsonHeads:
         loaded = np.asarray(pc.is_in(self.texts("operation"), value_set=_FIRST_LOAD))
         yield loaded, Reason.UNKNOWN_MESSAGE_TYPE, NO_MESSAGE_TYPE
 
-    def tags(self) -> pa.ListArray | None:
-        """Return the tags of records as lists of key and value in UTF-8."""
-        found = [tags_of(bytes(raw)) or () for raw in self.fields["tags"]]
+    def pairs(self) -> pa.ListArray | None:
+        """Return the tags of records, and the fields that the vendor's table does not have, as lists of key and value."""
+        found = [
+            (*(tags_of(bytes(raw)) or ()), *((name.encode(), text.encode()) for name, text in more.items()))
+            for raw, more in zip(self.fields["tags"], self.more, strict=True)
+        ]
         return pa.array(found, _PAIRS) if any(found) else None
 
+    def unknown(self) -> Mapping[str, int]:
+        """Count the fields that the vendor's table does not have."""
+        return Counter(f"field {name}" for more in self.more for name in more)
+
     def others(self) -> Iterator[tuple[str, pa.Array]]:
-        """Yield the fields that the vendor's table does not have, and tags that are no object, each with its texts."""
-        names = dict.fromkeys(name for more in self.more for name in more)
+        """Yield tags that are no object, with their texts."""
         strange = [text_of(raw) if tags_of(bytes(raw)) is None else None for raw in self.fields["tags"]]
         if any(strange):
             yield "tags", pa.array(strange, pa.string())
-        for name in names:
-            yield name, pa.array([more.get(name) for more in self.more], pa.string())

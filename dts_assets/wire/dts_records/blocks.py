@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias
 
@@ -77,12 +77,16 @@ class HeadBlock(Protocol):
         """Yield the faults that only this encoding can have."""
         ...
 
-    def tags(self) -> pa.ListArray | None:
-        """Return the tags of records as lists of key and value in UTF-8; None where there are none."""
+    def pairs(self) -> pa.ListArray | None:
+        """Return the tags of records, and fields that some of them have, as lists of key and value in UTF-8."""
+        ...
+
+    def unknown(self) -> Mapping[str, int]:
+        """Count the facts among the pairs that the vendor's table does not have."""
         ...
 
     def others(self) -> Iterable[tuple[str, pa.Array]]:
-        """Return the fields that the vendor's table does not have, each with its texts."""
+        """Return the fields of all records that the vendor's table does not have, each with its texts."""
         ...
 
 

@@ -245,9 +245,10 @@ class _Heads:
             number = self._numbers(role)
             used = np.asarray(pc.fill_null(pc.not_equal(number, 0), False))
             self._keep(properties, FIELDS[role][0], pc.cast(number, pa.string()), used)
-        tags = self._records.tags()
-        if tags is not None:
-            properties.add_pairs(tags)
+        pairs = self._records.pairs()
+        if pairs is not None:
+            properties.add_pairs(pairs)
+            self._unknown.update(self._records.unknown())
         for name, texts in self._records.others():
             self._keep(properties, name, texts, np.asarray(texts.is_valid()))
         return properties.maps()
