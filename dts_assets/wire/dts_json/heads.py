@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from dts_assets.wire.columns.integers import Integers, whole_numbers
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_json.messages import (
+    MALFORMED,
     NO_MESSAGE_TYPE,
     OF_MONGODB,
+    ColumnLists,
     Refused,
     blocks_of,
-    column_list,
+    decode_head,
     head_of,
     is_empty,
     plain,
@@ -44,15 +47,30 @@ _FIRST_LOAD = pa.array([b"INIT_INSERT", b"INIT_DDL"])
 def heads_of(sets: pa.Array) -> Iterator[JsonHeads]:
     """Yield messages as records without the values of their rows."""
     for start, messages in blocks_of(sets):
-        yield _block(start, messages)
+        found = _usual(messages)
+        if found is None:
+            yield _one_by_one(start, messages)
+        else:
+            yield JsonHeads(np.arange(start, start + len(messages)), (), found, {})
 
 
-def _block(start: int, messages: pa.Array) -> JsonHeads:
+def _usual(messages: pa.Array) -> Mapping[str, Sequence[Any]] | None:
+    """Return the fields of messages that have no others; None if one of them is no such message."""
+    if not_utf8(messages).any():  # the parser does not look into the texts that it passes over
+        return None
+    try:
+        heads = [decode_head(message) for message in messages.to_pylist()]
+    except MALFORMED:
+        return None
+    fields = {role: list(map(attrgetter(role), heads)) for role in FIELDS}
+    return None if None in fields["operation"] else fields
+
+
+def _one_by_one(start: int, messages: pa.Array) -> JsonHeads:
     rows: list[int] = []
     heads: list[tuple[Any, ...]] = []
     unread: list[Unread] = []
-    others: list[Mapping[str, str]] = []
-    # The parser does not look into the texts that it passes over.
+    others: dict[int, Mapping[str, str]] = {}
     unreadable = not_utf8(messages).tolist()
     for number, message in enumerate(messages.to_pylist(), start):
         try:
@@ -60,9 +78,10 @@ def _block(start: int, messages: pa.Array) -> JsonHeads:
         except Refused as refused:
             unread.append(Unread(number, None if refused.whole else 0, refused.reason, refused.detail))
             continue
+        if more:
+            others[number] = more
         rows.append(number)
         heads.append(head)
-        others.append(more)
     columns = zip(*heads, strict=True) if heads else (() for _ in FIELDS)
     fields = dict(zip(FIELDS, columns, strict=True))
     return JsonHeads(np.asarray(rows, np.int64), unread, fields, others)
@@ -72,13 +91,15 @@ def _block(start: int, messages: pa.Array) -> JsonHeads:
 class JsonHeads:
     """The :class:`dts_assets.wire.dts_records.blocks.HeadBlock` of records in JSON.
 
-    ``fields`` has the values of each role, ``more`` the fields of each record that the vendor's table does not have.
+    ``fields`` has the values of each role. ``more`` has the fields that the vendor's table does not have, of those records that
+    have some, by the numbers of these.
     """
 
     rows: Ints
     unread: Sequence[Unread]
     fields: Mapping[str, Sequence[Any]]
-    more: Sequence[Mapping[str, str]]
+    more: Mapping[int, Mapping[str, str]]
+    _texts: dict[str, pa.Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,15 +108,15 @@ class JsonHeads:
         """Return some of the records, in this order."""
         places = rows.tolist()
         fields = {role: [values[place] for place in places] for role, values in self.fields.items()}
-        return JsonHeads(self.rows[rows], self.unread, fields, [self.more[place] for place in places])
+        taken = {role: found.take(pa.array(rows)) for role, found in self._texts.items()}
+        return JsonHeads(self.rows[rows], self.unread, fields, self.more, taken)
 
     def texts(self, role: str) -> pa.Array:
-        """Return a role's values as bytes, null where there is none."""
-        values = self.fields[role]
-        try:
-            return pa.array(values, pa.binary())
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return pa.array([plain(value) for value in values], pa.binary())
+        """Return a role's values as bytes, null where there is none; they are gathered once."""
+        made = self._texts.get(role)
+        if made is None:
+            made = self._texts[role] = _texts_of(self.fields[role])
+        return made
 
     def integers(self, role: str) -> Integers:
         """Return a role's values as whole numbers; a needed one that is missing is bad."""
@@ -109,10 +130,9 @@ class JsonHeads:
 
     def column_lists(self) -> tuple[Ints, Sequence[ColumnList | None]]:
         """Return the number of each record's column list, and the distinct lists."""
-        known: dict[tuple[bytes, bytes], int] = {}
-        pairs = zip(map(bytes, self.fields["columns"]), map(bytes, self.fields["key_names"]), strict=True)
-        codes = np.asarray([known.setdefault(pair, len(known)) for pair in pairs], np.int64)
-        return codes, [column_list(*pair) for pair in known]
+        lists = ColumnLists()
+        codes = [lists.number(*pair) for pair in zip(self.fields["columns"], self.fields["key_names"], strict=True)]
+        return np.asarray(codes, np.int64), lists.lists
 
     def has_image(self, role: str) -> Bools:
         """Return which records have a value at least in an image."""
@@ -127,18 +147,29 @@ class JsonHeads:
 
     def pairs(self) -> pa.ListArray | None:
         """Return the tags of records, and the fields that the vendor's table does not have, as lists of key and value."""
-        found = [
-            (*(tags_of(bytes(raw)) or ()), *((name.encode(), text.encode()) for name, text in more.items()))
-            for raw, more in zip(self.fields["tags"], self.more, strict=True)
-        ]
+        found = [tags_of(bytes(raw)) or () for raw in self.fields["tags"]]
+        for place, number in enumerate(self.rows.tolist() if self.more else ()):
+            more = self.more.get(number, {})
+            found[place] = (*found[place], *((name.encode(), text.encode()) for name, text in more.items()))
         return pa.array(found, _PAIRS) if any(found) else None
 
     def unknown(self) -> Mapping[str, int]:
         """Count the fields that the vendor's table does not have."""
-        return Counter(f"field {name}" for more in self.more for name in more)
+        mine = (self.more.get(number, {}) for number in self.rows.tolist())
+        return Counter(f"field {name}" for more in mine for name in more)
 
     def others(self) -> Iterator[tuple[str, pa.Array]]:
         """Yield tags that are no object, with their texts."""
         strange = [text_of(raw) if tags_of(bytes(raw)) is None else None for raw in self.fields["tags"]]
         if any(strange):
             yield "tags", pa.array(strange, pa.string())
+
+
+def _texts_of(values: Sequence[Any]) -> pa.Array:
+    """Return scalars as bytes; most fields have texts alone, and others numbers alone."""
+    for kind in (pa.binary(), pa.int64()):
+        try:
+            return pc.cast(pc.cast(pa.array(values, kind), pa.string()), pa.binary())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+    return pa.array([plain(value) for value in values], pa.binary())

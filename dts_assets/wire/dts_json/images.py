@@ -26,7 +26,7 @@ from dts_assets.wire.columns.image_parts import ImagePart
 from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.dts_json import messages
-from dts_assets.wire.dts_json.messages import MALFORMED, PARTS, blocks_of, column_list, is_empty
+from dts_assets.wire.dts_json.messages import MALFORMED, PARTS, ColumnLists, blocks_of, is_empty
 from dts_assets.wire.dts_json.values import KEY, NO_BYTES, as_stored, column_code
 from dts_assets.wire.dts_records import FIELDS
 from dts_assets.wire.dts_records.blocks import RowBlock, Unread
@@ -184,8 +184,7 @@ class _Block:
     unread: list[Unread] = field(default_factory=list)
     operations: list[str] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
-    known: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
-    lists: list[ColumnList | None] = field(default_factory=list)
+    columns: ColumnLists = field(default_factory=ColumnLists)
     before: _Side = field(default_factory=_Side)
     after: _Side = field(default_factory=_Side)
     as_cells: bool = False
@@ -206,11 +205,11 @@ class _Block:
     def made(self) -> RowBlock:
         """Return the block as columns."""
         codes, operations = np.asarray(self.codes, np.int64), pa.array(self.operations, pa.binary())
-        before, without_old_key = self.before.part(codes, self.lists)
-        after, without_new_key = self.after.part(codes, self.lists)
+        before, without_old_key = self.before.part(codes, self.columns.lists)
+        after, without_new_key = self.after.part(codes, self.columns.lists)
         faults = ((without_old_key | without_new_key, Reason.RAGGED_ROW, _NO_KEY),)
         rows = np.asarray(self.rows, np.int64)
-        return RowBlock(rows, self.unread, operations, codes, self.lists, before, after, faults)
+        return RowBlock(rows, self.unread, operations, codes, self.columns.lists, before, after, faults)
 
     def _read(self, payload: bytes) -> Any:
         """Return a message in one of the forms without odd values; None for any other message."""
@@ -228,13 +227,9 @@ class _Block:
     def _note(self, number: int, operation: str, columns: Raw, keys: Raw) -> ColumnList | None:
         self.rows.append(number)
         self.operations.append(operation)
-        pair = bytes(columns), bytes(keys)
-        code = self.known.get(pair)
-        if code is None:
-            code = self.known[pair] = len(self.lists)
-            self.lists.append(column_list(*pair))
+        code = self.columns.number(columns, keys)
         self.codes.append(code)
-        return self.lists[code]
+        return self.columns.lists[code]
 
     def _add_by_parts(self, number: int, payload: bytes) -> None:
         try:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from msgspec import Raw, Struct, defstruct, field
+from msgspec import Raw, Struct, defstruct
+from msgspec import field as default
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
@@ -47,7 +49,7 @@ _NUMBER_OF_TYPE = re.compile(r"[0-9]{1,3}")
 
 Head: Any = defstruct(
     "Head",
-    [(role, Raw, field(default=NULL)) if role in LISTS else (role, Scalar, None) for role in FIELDS],
+    [(role, Raw, default(default=NULL)) if role in LISTS else (role, Scalar, None) for role in FIELDS],
     rename={role: names[0] for role, names in FIELDS.items()},
     forbid_unknown_fields=True,
     gc=False,
@@ -72,7 +74,7 @@ class _Described(Struct, gc=False):
     isKey: Scalar = None
 
 
-_HEAD = Decoder(Head)
+decode_head = Decoder(Head).decode
 PARTS = Decoder(dict[str, Raw])
 _SCALAR, _NUMBER, _TEXT, _ANY = Decoder(Scalar), Decoder(float), Decoder(str), Decoder()
 _COLUMNS, _KEYS, _TAGS = Decoder(list[_Described]), Decoder(list[str]), Decoder(dict[str, Any])
@@ -99,7 +101,7 @@ def head_of(message: bytes, *, readable: bool) -> tuple[tuple[Any, ...], Mapping
     if not readable:
         raise Refused(Reason.UNDECODABLE_ENTRIES, NO_OBJECT, whole=True)
     try:
-        head = _HEAD.decode(message)
+        head = decode_head(message)
     except MALFORMED:
         return _by_parts(message)
     if head.operation is None:
@@ -109,8 +111,7 @@ def head_of(message: bytes, *, readable: bool) -> tuple[tuple[Any, ...], Mapping
 
 def is_empty(raw: Raw | bytes) -> bool:
     """Tell whether a field is null, or an empty list, object or text."""
-    part = bytes(raw)
-    return len(part) < _LONGEST_EMPTY and part.translate(None, _BLANKS) in _EMPTY
+    return len(memoryview(raw)) < _LONGEST_EMPTY and bytes(raw).translate(None, _BLANKS) in _EMPTY
 
 
 def plain(value: Scalar) -> str | None:
@@ -134,6 +135,28 @@ def column_list(columns: bytes, keys: bytes) -> ColumnList | None:
     if not named <= {one.name for one in described}:
         return None
     return list_of(tuple(ColumnShape(one.name, _type_of(one), _is_key(one) or one.name in named) for one in described))
+
+
+@dataclass(slots=True)
+class ColumnLists:
+    """The distinct column lists of some messages, each with a number."""
+
+    lists: list[ColumnList | None] = field(default_factory=list)
+    _known: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    _last: tuple[Raw, Raw, int] | None = None
+
+    def number(self, columns: Raw, keys: Raw) -> int:
+        """Return the number of the list that a message describes."""
+        last = self._last
+        if last is not None and last[0] == columns and last[1] == keys:  # as most messages are like the one before
+            return last[2]
+        pair = bytes(columns), bytes(keys)
+        found = self._known.get(pair)
+        if found is None:
+            found = self._known[pair] = len(self.lists)
+            self.lists.append(column_list(*pair))
+        self._last = columns, keys, found
+        return found
 
 
 @lru_cache(maxsize=1 << 10)
