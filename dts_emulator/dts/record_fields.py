@@ -1,4 +1,4 @@
-"""Entries of the task as records, one for each row, with the fields that all encodings of records share."""
+"""Entries of the task as records, one for each row, whatever encodes them."""
 
 from __future__ import annotations
 

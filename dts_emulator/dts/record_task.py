@@ -1,4 +1,4 @@
-"""The task whose messages are records: scheduled and routed as in Protobuf, with a message for each row change."""
+"""The task whose messages are records: as in Protobuf, with a message for each row change."""
 
 from __future__ import annotations
 

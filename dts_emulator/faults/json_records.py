@@ -1,4 +1,4 @@
-"""Messages of DTS JSON in the form that records of DTS Avro have, in which faults are looked for."""
+"""Messages of DTS JSON in the form of records of DTS Avro, in which faults are looked for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def json_record(value: bytes) -> Mapping[str, Any] | None:
 
 
 def _is_strange(found: Mapping[str, Any]) -> bool:
-    """Return whether a record has a field that the vendor's table lacks, or a list where a scalar stands."""
+    """Return whether a record has a field that nobody knows, or a list where a scalar stands."""
     if any(value is not None for name, value in found.items() if name not in _FIELDS):
         return True
     if any(isinstance(found.get(name), dict | list) for name in (*_NUMBERS, *_TEXTS)):

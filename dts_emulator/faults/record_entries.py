@@ -1,4 +1,4 @@
-"""Records of DTS, in Avro and in JSON, as entries of the Protobuf form, in which faults are looked for."""
+"""Records of DTS in Avro and JSON as entries of Protobuf, in which faults are looked for."""
 
 from __future__ import annotations
 

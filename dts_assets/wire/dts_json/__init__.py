@@ -46,7 +46,7 @@ class DtsJson:
 
     @classmethod
     def signs_in(cls, sample: Sample) -> Signs | None:
-        """Return the signs of a record in a message; None if it is no JSON object with the fields of one."""
+        """Return the signs of a record in a message; None where they are missing."""
         from dts_assets.wire.dts_json.signs import json_signs
 
         return json_signs(sample)

@@ -146,7 +146,10 @@ class JsonHeads:
         yield loaded, Reason.UNKNOWN_MESSAGE_TYPE, NO_MESSAGE_TYPE
 
     def pairs(self) -> pa.ListArray | None:
-        """Return the tags of records, and the fields that the vendor's table does not have, as lists of key and value."""
+        """Return the tags of records as lists of key and value.
+
+        The fields that the vendor's table does not have stand behind them.
+        """
         found = [tags_of(bytes(raw)) or () for raw in self.fields["tags"]]
         for place, number in enumerate(self.rows.tolist() if self.more else ()):
             more = self.more.get(number, {})

@@ -46,7 +46,7 @@ _LEFT_OUT = _Absent()
 
 
 class _Row(Struct, gc=False):
-    """The rows of a message whose values are texts, in the order of the columns or by their names."""
+    """The rows of a message whose values are texts, in the columns' order or by their names."""
 
     operation: str = named(default="", name="messageType")
     columns: Raw = messages.NULL
@@ -73,7 +73,7 @@ class _CellRow(Struct, gc=False):
 
 
 class _Said(Struct, gc=False):
-    """What a message says of its row."""
+    """The fields that say something of a row."""
 
     messageType: Raw = messages.NULL
     schemaName: Raw = messages.NULL
@@ -275,7 +275,9 @@ def _content(payload: bytes) -> bytes:
 
 
 def _cells(raw: Raw) -> Any:
-    """Return an image as a list or an object of texts, None and what is left out; None where there is none.
+    """Return an image as a list or an object of texts.
+
+    None stands for NULL, and for an image that is not there; ``_LEFT_OUT`` for a column that was not sent.
 
     Raises:
         _Strange: It has another form, or a value of a kind that nobody knows.

@@ -91,7 +91,7 @@ def blocks_of(messages: pa.Array) -> Iterator[tuple[int, pa.Array]]:
 
 
 def head_of(message: bytes, *, readable: bool) -> tuple[tuple[Any, ...], Mapping[str, str]]:
-    """Return a message's fields in the order of their roles, and as text the fields that the vendor's table does not have.
+    """Return a message's fields in the order of their roles, and all other fields as text.
 
     ``readable`` says that all of it is UTF-8.
 

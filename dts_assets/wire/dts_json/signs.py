@@ -1,4 +1,4 @@
-"""The signs of DTS JSON in a message: names of fields that no other form of JSON has together."""
+"""The signs of DTS JSON in a message: fields that no other JSON has together."""
 
 from __future__ import annotations
 

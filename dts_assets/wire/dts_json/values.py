@@ -68,7 +68,7 @@ def json_reading(zone: str) -> Reading:
 
 @lru_cache(maxsize=1 << 12)
 def column_code(original_type: str, is_key: bool) -> int:
-    """Return the form of a column's values with its number of fractional digits, and whether the column is part of the key."""
+    """Return the form of a column's values, its number of fractional digits, and whether it is a key."""
     code = clock_code(original_type)
     if mysql_type(original_type) == "binary":
         code = _BYTES * _DIGITS
@@ -80,9 +80,9 @@ def column_code(original_type: str, is_key: bool) -> int:
 
 
 def as_stored(values: pa.Array, codes: Ints) -> tuple[pa.Array, Ints]:
-    """Return values with times as the server prints them and bytes as they are, and the places of texts that name no bytes.
+    """Return values with times as the server prints them, and with bytes as they are.
 
-    ``codes`` are those of the columns of the values' own messages, so that no message changes how another is read. A text of
+    Beside them are the places of texts that name no bytes. ``codes`` are those of the columns of the values' own messages, so that no message changes how another is read. A text of
     another form is left as it is.
     """
     places = np.flatnonzero((codes % KEY != AS_SENT) & np.asarray(values.is_valid()))

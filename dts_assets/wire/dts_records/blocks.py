@@ -66,7 +66,10 @@ class HeadBlock(Protocol):
         ...
 
     def column_lists(self) -> tuple[Ints, Sequence[ColumnList | None]]:
-        """Return the number of each record's column list, and the distinct lists; None is a list that cannot be read."""
+        """Return the number of each record's column list, and the distinct lists.
+
+        None is a list that cannot be read.
+        """
         ...
 
     def has_image(self, role: str) -> Bools:
@@ -78,7 +81,7 @@ class HeadBlock(Protocol):
         ...
 
     def pairs(self) -> pa.ListArray | None:
-        """Return the tags of records, and fields that some of them have, as lists of key and value in UTF-8."""
+        """Return tags, and fields that some records have, as lists of key and value in UTF-8."""
         ...
 
     def unknown(self) -> Mapping[str, int]:
