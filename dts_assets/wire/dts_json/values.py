@@ -82,8 +82,8 @@ def column_code(original_type: str, is_key: bool) -> int:
 def as_stored(values: pa.Array, codes: Ints) -> tuple[pa.Array, Ints]:
     """Return values with times as the server prints them, and with bytes as they are.
 
-    Beside them are the places of texts that name no bytes. ``codes`` are those of the columns of the values' own messages, so that no message changes how another is read. A text of
-    another form is left as it is.
+    Beside them are the places of texts that name no bytes. ``codes`` are those of the columns of the values' own messages, so
+    that no message changes how another is read. A text of another form is left as it is.
     """
     places = np.flatnonzero((codes % KEY != AS_SENT) & np.asarray(values.is_valid()))
     malformed = [np.zeros(0, np.int64)]
