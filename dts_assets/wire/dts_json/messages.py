@@ -125,16 +125,19 @@ def plain(value: Scalar) -> str | None:
 def column_list(columns: bytes, keys: bytes) -> ColumnList | None:
     """Return the columns that ``columns`` describes, with the key that ``keys`` names.
 
-    None stands for columns that cannot be read. A column without ``originalType`` has the type of its ``dataTypeNumber``.
+    None stands for columns that cannot be read, and for a key that is none of them, in any case of letters. A column without
+    ``originalType`` has the type of its ``dataTypeNumber``.
     """
     try:
         described = _COLUMNS.decode(columns)
-        named = frozenset() if is_empty(keys) else frozenset(_KEYS.decode(keys))
+        named = frozenset() if is_empty(keys) else frozenset(one.lower() for one in _KEYS.decode(keys))
     except MALFORMED:
         return None
-    if not named <= {one.name for one in described}:
+    if not named <= {one.name.lower() for one in described}:
         return None
-    return list_of(tuple(ColumnShape(one.name, _type_of(one), _is_key(one) or one.name in named) for one in described))
+    return list_of(
+        tuple(ColumnShape(one.name, _type_of(one), _is_key(one) or one.name.lower() in named) for one in described)
+    )
 
 
 @dataclass(slots=True)
