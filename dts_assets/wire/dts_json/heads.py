@@ -40,6 +40,7 @@ Ints = npt.NDArray[np.int64]
 
 _NEEDED = frozenset({"id"})
 _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+_OF_ROWS = pa.array([b"INSERT", b"UPDATE", b"DELETE"])
 _FIRST_LOAD = pa.array([b"INIT_INSERT", b"INIT_DDL"])
 """Message types of the synchronization to Kafka, which has no JSON of this form."""
 
@@ -139,11 +140,17 @@ class JsonHeads:
         return np.asarray([not is_empty(raw) for raw in self.fields[role]], np.bool_)
 
     def faults(self) -> Faults:
-        """Yield the faults of messages that are not of the MySQL family, or of no subscription."""
+        """Yield the faults of other sources, of a full load, and of tables without a database."""
         of_mongodb = matches(self.texts("source_type"), "(?i)mongo")
         yield of_mongodb, Reason.UNDECODABLE_ENTRY, OF_MONGODB
         loaded = np.asarray(pc.is_in(self.texts("operation"), value_set=_FIRST_LOAD))
         yield loaded, Reason.UNKNOWN_MESSAGE_TYPE, NO_MESSAGE_TYPE
+        of_rows = np.asarray(pc.is_in(self.texts("operation"), value_set=_OF_ROWS))
+        lacking, named = (self._is_empty(role) for role in ("database", "table"))
+        yield of_rows & lacking & ~named, Reason.UNDECODABLE_ENTRY, "it names no database"
+
+    def _is_empty(self, role: str) -> Bools:
+        return np.asarray(pc.equal(pc.fill_null(pc.binary_length(self.texts(role)), 0), 0))
 
     def pairs(self) -> pa.ListArray | None:
         """Return the tags of records as lists of key and value.
