@@ -8,9 +8,6 @@ from enum import StrEnum
 UNCHANGED_VALUE = "unchanged-toast-datum"
 """The text of PostgreSQL's test_decoding for a large value that an UPDATE left as it was."""
 
-PLANNED_FORMATS = ("dts-json",)
-"""Names that the configuration promises and that no package registers yet."""
-
 
 class Evidence(StrEnum):
     """Signs in a stream that prove which changes were delivered; the value is the name that people read."""

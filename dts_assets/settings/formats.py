@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dts_assets.errors import WireFormatError
-from dts_assets.model.formats import PLANNED_FORMATS, FormatTraits
+from dts_assets.model.formats import FormatTraits
 from dts_assets.settings.values import VALUE, instead, mistake
 
 GROUP = "dts_assets.formats"
@@ -22,11 +22,6 @@ GROUP = "dts_assets.formats"
 def registered_formats() -> tuple[str, ...]:
     """Return the names of all registered formats, sorted."""
     return tuple(sorted(_registered(tuple(sys.path))))
-
-
-def known_formats() -> tuple[str, ...]:
-    """Return every name that a configuration may have: the registered formats and the planned ones."""
-    return tuple(sorted({*registered_formats(), *PLANNED_FORMATS}))
 
 
 def format_class(name: str) -> Any:
@@ -38,8 +33,6 @@ def format_class(name: str) -> Any:
     found = _registered(tuple(sys.path)).get(name)
     if found is None:
         ready = ", ".join(registered_formats())
-        if name in PLANNED_FORMATS:
-            raise WireFormatError(name, f"this version cannot decode it yet; it decodes {ready}")
         raise WireFormatError(name, f"there is no format of that name; this version decodes {ready}")
     try:
         return found.load()
@@ -64,13 +57,12 @@ def format_name(name: str) -> str:
     Raises:
         mistake: the name is unknown, or the class behind it cannot be loaded.
     """
-    if name not in known_formats():
+    if name not in registered_formats():
         raise mistake(f"{VALUE} is none of its values", instead(name, registered_formats()))
-    if name in registered_formats():
-        try:
-            format_class(name)
-        except WireFormatError as error:
-            raise mistake(error.what, "install that package again") from None
+    try:
+        format_class(name)
+    except WireFormatError as error:
+        raise mistake(error.what, "install that package again") from None
     return name
 
 

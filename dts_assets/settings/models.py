@@ -27,7 +27,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.environment import writable_folder
-from dts_assets.settings.formats import format_name, known_formats, registered_formats, traits_of
+from dts_assets.settings.formats import format_name, registered_formats, traits_of
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
@@ -65,7 +65,7 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 def _with_format_names(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(known_formats())
+    schema["enum"] = list(registered_formats())
 
 
 class WindowSettings(Part):

@@ -177,8 +177,9 @@ class TransactionTracker:
             told = gtid is not None and now.seen.gtid is not None
             if told or entries.position(row) >= _at(now.seen):
                 return
-        # Straight on in one binlog nothing is read again: BEGIN and COMMIT of the open transaction contradict each other.
-        on = now is not None and now.seen.server_id == entries.server_id(row) and entries.position(row) > self.last
+        # Straight on in one binlog nothing is read again: BEGIN and COMMIT of the open transaction contradict each other. Rows of
+        # one event that come as messages of their own have one place, and it has one GTID.
+        on = now is not None and now.seen.server_id == entries.server_id(row) and entries.position(row) >= self.last
         seen = self._was_seen(entries, row) and not on
         resumed = self._resumed(entries, row)
         if now is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -14,12 +14,12 @@ from typing import Any
 import fastavro
 from fastavro.types import Schema
 
-from dts_assets.model.positions import file_number
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.dts import record_fields
+from dts_emulator.dts.record_fields import base_of
 from dts_emulator.source.source_schema import text_of
 
 _SPACE = "com.tencent.subscribe.avro"
-_BASE = re.compile(r"\s*([a-z]+)", re.I)
 _ARGUMENTS = re.compile(r"\((\d+)(?:,(\d+))?\)")
 _MOMENT = re.compile(
     r"(?:(?P<year>\d+)-(?P<month>\d+)-(?P<day>\d+))?[ ]?"
@@ -27,19 +27,6 @@ _MOMENT = re.compile(
 )
 _DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second")
 
-_TYPE_NUMBERS = {
-    "tinyint": 1, "smallint": 2, "int": 3, "float": 4, "double": 5, "timestamp": 7, "bigint": 8, "mediumint": 9, "date": 10,
-    "time": 11, "datetime": 12, "year": 13, "bit": 16, "json": 245, "decimal": 246, "enum": 247, "set": 248, "tinytext": 249,
-    "tinyblob": 249, "mediumtext": 250, "mediumblob": 250, "longtext": 251, "longblob": 251, "text": 252, "blob": 252,
-    "varchar": 253, "varbinary": 253, "char": 254, "binary": 254,
-}  # fmt: skip
-"""The numbers of types in MySQL's protocol."""
-_GEOMETRY = 255
-"""The number that all kinds of geometries share."""
-
-_EVENTS = {"beginEvent": "BEGIN", "commitEvent": "COMMIT", "ddlEvent": "DDL", "rollbackEvent": "ROLLBACK"}
-_OPERATIONS = {pb.INSERT: "INSERT", pb.UPDATE: "UPDATE", pb.DELETE: "DELETE"}
-_SOURCES = {pb.MYSQL: "MySQL", pb.MARIADB: "MariaDB"}
 _INTEGERS = frozenset({
     pb.INT8, pb.INT16, pb.INT32, pb.INT64, pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64,
 })  # fmt: skip
@@ -73,70 +60,21 @@ def records_of(entry: pb.Entry, *, text_as_bytes: bool = False) -> Iterator[dict
 
     ``text_as_bytes`` says that columns of the TEXT types are BinaryObject, as those of the BLOB types.
     """
-    common = _common(entry.header)
-    event = entry.event
-    if event.HasField("dmlEvent"):
-        yield from _rows(common, entry.header, event.dmlEvent, text_as_bytes=text_as_bytes)
-        return
-    kind = next((name for field, name in _EVENTS.items() if event.HasField(field)), "")
-    if event.HasField("heartbeatEvent"):
-        yield common | {"messageType": "HEARTBEAT", "heartbeatTimestamp": event.heartbeatEvent.epoch}
-    elif event.HasField("checkpointEvent"):
-        mark = event.checkpointEvent
-        place = {"fileName": mark.fileName, "position": place_of(mark.fileName, mark.position)}
-        yield common | place | {"messageType": "CHECKPOINT", "syncedGtid": mark.syncedGtid, "fakeGtid": mark.fakeGtid}
-    elif kind == "DDL":
-        yield common | {
-            "messageType": kind, "schemaName": event.ddlEvent.schemaName or None, "sql": event.ddlEvent.sql,
-            "executionTime": event.ddlEvent.executionTime,
-        }  # fmt: skip
-    else:
-        yield common | {"messageType": kind, "transactionId": event.commitEvent.transactionId or None}
+
+    def image(values: Sequence[pb.Data], columns: Sequence[pb.Column]) -> list[tuple[str, Any]]:
+        pairs = zip(values, columns, strict=True)
+        return [_value(value, column.originalType, text_as_bytes=text_as_bytes) for value, column in pairs]
+
+    for record in record_fields.records_of(entry, image):
+        yield record | {name: ("array", record[name]) for name in _ARRAYS if record[name] is not None}
 
 
-def _common(header: pb.Header) -> dict[str, Any]:
-    return {
-        "version": header.version, "fileName": header.fileName, "position": place_of(header.fileName, header.position),
-        "timestamp": header.timestamp, "gtid": header.gtid or None, "transactionId": None, "serverId": header.serverId,
-        "threadId": 0, "sourceType": _SOURCES.get(header.sourceType, ""), "sourceVersion": "", "schemaName": None,
-        "tableName": None, "objectName": None, "columns": None, "oldColumns": None, "newColumns": None, "sql": None,
-        "executionTime": None, "heartbeatTimestamp": None, "syncedGtid": None, "fakeGtid": None, "pkNames": None,
-        "tags": {}, "total": 0, "index": 0,
-    }  # fmt: skip
-
-
-def place_of(file_name: str, position: int) -> str:
-    """Return a place as the vendor writes it: ``2196@4`` in ``mysql-bin.000004``."""
-    return f"{position}@{file_number(file_name)}"
-
-
-def _rows(
-    common: Mapping[str, Any], header: pb.Header, event: pb.DMLEvent, *, text_as_bytes: bool
-) -> Iterator[dict[str, Any]]:
-    columns = [
-        {"name": one.name, "dataTypeNumber": _TYPE_NUMBERS.get(_base(one.originalType), _GEOMETRY), "isKey": one.isKey,
-         "originalType": one.originalType} for one in event.columns
-    ]  # fmt: skip
-    keys = [one.name for one in event.columns if one.isKey]
-    types = [one.originalType for one in event.columns]
-    table = dict(common) | {
-        "messageType": _OPERATIONS[event.dmlEventType], "schemaName": header.schemaName, "tableName": header.tableName,
-        "objectName": f"{header.schemaName}.{header.tableName}", "columns": ("array", columns),
-        "pkNames": ("array", keys) if keys else None,
-    }  # fmt: skip
-    for row in event.rows:
-        images = {
-            side: ("array", [
-                _value(value, kind, text_as_bytes=text_as_bytes) for value, kind in zip(image, types, strict=True)
-            ]) if image else None
-            for side, image in (("oldColumns", row.oldColumns), ("newColumns", row.newColumns))
-        }  # fmt: skip
-        yield table | images
+_ARRAYS = ("columns", "oldColumns", "newColumns", "pkNames")
 
 
 def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[str, Any]:
     """Return a value as the record of its kind."""
-    kind, base = value.dataType, _base(original_type)
+    kind, base = value.dataType, base_of(original_type)
     if kind in (pb.NIL, pb.NA):
         return f"{_SPACE}.EmptyObject", "NULL" if kind == pb.NIL else "NONE"
     if kind in _INTEGERS:
@@ -162,11 +100,6 @@ def _value(value: pb.Data, original_type: str, *, text_as_bytes: bool) -> tuple[
 
 def _of(name: str, fields: dict[str, Any]) -> tuple[str, Any]:
     return f"{_SPACE}.{name}", fields
-
-
-def _base(original_type: str) -> str:
-    found = _BASE.match(original_type)
-    return "" if found is None else found.group(1).lower()
 
 
 def _arguments(original_type: str) -> tuple[int, int]:

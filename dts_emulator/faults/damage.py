@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_emulator.faults.avro_entries import entries_of_records
 from dts_emulator.faults.drs_messages import WRITER, message_of
+from dts_emulator.faults.record_entries import entries_of_records
 
 
 class FoundBy(StrEnum):
@@ -111,7 +111,8 @@ def time_of(value: bytes | None) -> int | None:
 
 
 def _number(value: bytes | None, name: str) -> int | None:
-    number = (message_of(value) or {}).get(name)
+    message = message_of(value) or {}
+    number = None if "messageType" in message else message.get(name)  # a record of DTS tells copies by its place
     return number if type(number) is int else None
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from dts_assets.model.gtids import parse_gtid
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_emulator.faults.avro_entries import entries_of_records
 from dts_emulator.faults.damage import FoundBy, entries_of
+from dts_emulator.faults.record_entries import entries_of_records
 from dts_emulator.faults.recorded_topic import Recorded
 
 

@@ -18,6 +18,7 @@ from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.dts.dts_task import DtsTask, produce
 from dts_emulator.dts_avro.avro_task import AvroOptions, AvroTask, produce_avro
 from dts_emulator.dts_avro.records import schema_file
+from dts_emulator.dts_json.json_task import JsonOptions, JsonTask, produce_json
 from dts_emulator.messages.clocks import Clock
 from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
@@ -57,6 +58,9 @@ VENDOR_TASKS: Mapping[str, VendorTask] = {
         lambda transactions, options, until: produce_avro(transactions, options, until=until),
         AvroTask,
         schema_file,
+    ),
+    "dts-json": VendorTask(
+        JsonOptions, lambda transactions, options, until: produce_json(transactions, options, until=until), JsonTask
     ),
     "drs-avro": VendorTask(
         DrsAvroOptions,

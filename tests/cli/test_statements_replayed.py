@@ -161,6 +161,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
         ("dts-protobuf", {"partitions": 4}),
         pytest.param("dts-protobuf", {"partitions": 4, "key_change_routing": "new"}, marks=pytest.mark.long),
         pytest.param("dts-avro", {"partitions": 3}, marks=pytest.mark.long),
+        pytest.param("dts-json", {"partitions": 3}, marks=pytest.mark.long),
         pytest.param(
             "drs-json", {"partitions": 4, "partition_policy": 2, "rows_per_message": 7}, marks=pytest.mark.long
         ),

@@ -25,6 +25,7 @@ from dts_assets.wire.avro.logical_types import decimal_texts
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.dts_avro import DtsAvro
+from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.dts_messages import dml, number
 from tests.growth.altered_steps import ALTERED_STEPS
@@ -226,6 +227,11 @@ _STEPS: dict[str, Case] = {
     "names of keys of Avro": (
         lambda count: pa.array([b"x"] * count),
         lambda payloads: DtsAvro(SCHEMA).has_key(payloads),
+    ),
+    "contents of DTS JSON": (lambda count: pa.array([b"x"] * count), lambda payloads: DtsJson().contents(payloads)),
+    "names of keys of DTS JSON": (
+        lambda count: pa.array([b"x"] * count),
+        lambda payloads: DtsJson().has_key(payloads),
     ),
     "decimals of Avro": (
         lambda count: pa.array([bytes([1]) * 500] * count),

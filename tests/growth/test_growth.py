@@ -26,9 +26,11 @@ from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
+from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import WireFormat
 from tests.growth.hostile_drs_records import DRS_AVRO, DRS_AVRO_NAMELESS, FLAT, NAMELESS
+from tests.growth.hostile_json_records import DTS_JSON
 from tests.growth.hostile_records import DTS_AVRO, SCHEMA
 from tests.growth.hostile_streams import CANAL, DRS, DRS_JSON, DTS, Stream
 from tests.growth.long_histories import PLANNING
@@ -52,6 +54,7 @@ STREAMS: list[tuple[WireFormat, str, Callable[[int], Stream]]] = [
     *((DrsJson(), f"DRS JSON: {kind}", make) for kind, make in DRS_JSON.items()),
     *((CanalJson(), f"Canal: {kind}", make) for kind, make in CANAL.items()),
     *((DtsAvro(SCHEMA), f"DTS Avro: {kind}", make) for kind, make in DTS_AVRO.items()),
+    *((DtsJson(), f"DTS JSON: {kind}", make) for kind, make in DTS_JSON.items()),
     *((DrsAvro(FLAT), f"DRS Avro: {kind}", make) for kind, make in DRS_AVRO.items()),
     *((DrsAvro(NAMELESS), f"DRS Avro: {kind}", make) for kind, make in DRS_AVRO_NAMELESS.items()),
 ]

@@ -54,7 +54,7 @@ def test_a_topic_without_checkpoints_shows_what_has_arrived(tmp_path: Path, form
 
 
 def in_millis(content: Path) -> None:
-    """Cut the fractions of a dump's times to the milliseconds that a record of DTS Avro holds."""
+    """Cut the fractions of a dump's times to the milliseconds that a record of DTS holds."""
     for file in content.glob("*.parquet"):
         table = pq.read_table(file)
         columns = [
@@ -73,8 +73,9 @@ def in_millis(content: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_an_avro_topic_shows_the_database_at_its_checkpoints(tmp_path: Path) -> None:
-    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format="dts-avro")
+@pytest.mark.parametrize("form", ["dts-avro", "dts-json"])
+def test_a_topic_of_records_shows_the_database_at_its_checkpoints(tmp_path: Path, form: str) -> None:
+    options = LiveOptions(tmp_path / "live", rate=50, tables=4, every="1m", format=form)
     with live_stack(options, say=lambda _: None) as stack:
         assert stack.wait_until(lambda: visible(stack) > 0, seconds=_PATIENCE), "no rows are visible"
         time.sleep(70)  # over the end of a window

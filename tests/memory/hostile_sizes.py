@@ -10,16 +10,19 @@ import resource
 import sys
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.canal_json import CanalJson
 from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
+from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import WireFormat
 from tests.dts_messages import dml, entry_set, fragments, number
 from tests.growth.hostile_drs_records import FLAT
+from tests.growth.hostile_json_records import record as json_record
 from tests.growth.hostile_records import SCHEMA, record
 from tests.growth.hostile_streams import Stream
 from tests.growth.whole_way import Way, as_messages
@@ -98,6 +101,13 @@ def drs_records(columns: int, rows: int, *, count: int = 1, zeros: int = 0) -> S
     return [(one, []) for one in (good[0], *bad, good[1])]
 
 
+def json_records(image: Any, columns: int = 1, *, count: int = 1) -> Stream:
+    """Records in JSON with such an image between two good ones."""
+    described = [{"name": f"c{number}"} for number in range(columns)]
+    fields = {"columns": described, "pkNames": None, "newColumns": image}
+    return [json_record(0), *(json_record(1 + one, **fields) for one in range(count)), json_record(1 + count)]
+
+
 def _many(stream: Stream, count: int) -> Stream:
     """A stream whose last message but one comes so many times."""
     return [*stream[:-2], *[stream[-2]] * count, stream[-1]]
@@ -155,6 +165,10 @@ CASES: dict[str, tuple[WireFormat, Callable[[], Stream]]] = {
     "Avro: 1 MB of empty values": (DtsAvro(SCHEMA), lambda: records(500_000, 1)),
     "Avro: messages of 16,000 empty values": (DtsAvro(SCHEMA), lambda: records(16_000, 1, count=40)),
     "Avro: rows of 4,000 columns": (DtsAvro(SCHEMA), lambda: records(4_000, 4_000, count=60)),
+    "DTS JSON: 1 MB of nulls": (DtsJson(), lambda: json_records([None] * 200_000)),
+    "DTS JSON: many messages of nulls": (DtsJson(), lambda: json_records([None] * 16_000, count=40)),
+    "DTS JSON: rows of 4,000 columns without values": (DtsJson(), lambda: json_records({"c0": "1"}, 4_000, count=60)),
+    "DTS JSON: objects without values": (DtsJson(), lambda: json_records([{}] * 4_000, 4_000, count=60)),
     "DRS Avro: empty rows of 4,000 columns": (DrsAvro(FLAT), lambda: drs_records(4_000, 9_000)),
     "DRS Avro: many messages of empty rows": (DrsAvro(FLAT), lambda: drs_records(600, KILO, count=40)),
     "DRS Avro: a container of zeros": (DrsAvro(FLAT), lambda: drs_records(1, 1, zeros=256 * MEGA)),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import ConfigErrors, ConfigMistake, WireFormatError
-from dts_assets.model.formats import PLANNED_FORMATS, Framing
+from dts_assets.model.formats import Framing
 from dts_assets.settings import Subscription, json_schema, load_settings
-from dts_assets.settings.formats import format_class, known_formats, registered_formats, traits_of
+from dts_assets.settings.formats import format_class, registered_formats, traits_of
 from tests.made_up_format.place import NAME, SITE_PACKAGES
 
 CONFIGURATION = """\
@@ -55,8 +55,7 @@ def test_a_format_is_there_while_its_package_is(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_schema_for_editors_lists_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names = json_schema()["$defs"]["Subscription"]["properties"]["format"]["enum"]
-    assert names == list(known_formats())
-    assert set(names) == {*registered_formats(), *PLANNED_FORMATS}
+    assert names == list(registered_formats())
 
 
 def test_a_schema_file_is_wanted_exactly_where_the_format_needs_one(
@@ -104,20 +103,12 @@ def test_frames_and_names_of_fields_are_for_the_format_whose_schema_is_open(tmp_
     assert found.message == "messages in drs-avro are read with a schema, and none is named"
 
 
-def test_a_planned_format_is_named_as_such(tmp_path: Path) -> None:
-    found = refused(tmp_path, "dts-json")
-    assert (found.message, found.fix) == (
-        "this format is not supported by this version yet",
-        "use one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf",
-    )
-
-
 def test_a_missing_format_shows_what_there_is(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(CONFIGURATION.replace("    format: {format}\n", "").format())
     with pytest.raises(
         ConfigErrors,
-        match="write format: and one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf",
+        match="write format: and one of canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-json, dts-protobuf",
     ):
         load_settings(file, environment={})
 

@@ -1,6 +1,6 @@
 """Very many mutated messages of each format, with faults of all kinds at once, in several processes.
 
-For ``dts-protobuf`` and ``dts-avro`` they are slices of the example's recording, for all others topics that are made by seed.
+For the formats of DTS they are slices of the example's recording, for all others topics that are made by seed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dts_assets.wire.drs_avro import DrsAvro
 from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
 from dts_assets.wire.dts_avro import DtsAvro
+from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.flat_json.drs import DrsMessages
 from dts_assets.wire.format import WireFormat
 from dts_emulator.drs.drs_avro_task import drs_schema_file
@@ -25,7 +26,6 @@ from dts_emulator.dts_avro.records import schema_file
 from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
 from tests.soak import canal_mutations
-from tests.soak.avro_topic import in_avro, in_drs_avro
 from tests.soak.canal_topic import canal_topic
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
@@ -33,6 +33,7 @@ from tests.soak.mutations import Recording, Report, shop, slice_of
 from tests.soak.postgresql_log import in_postgresql_log, tables_in_postgresql
 from tests.soak.postgresql_topic import TABLES as POSTGRESQL_TABLES
 from tests.soak.postgresql_topic import in_postgresql
+from tests.soak.record_topics import in_avro, in_drs_avro, in_json
 
 _KINDS = (Kind.DROP, Kind.REPEAT, Kind.REREAD, Kind.FLIP, Kind.TRUNCATE, Kind.REORDER, Kind.CUT)
 """What can happen to a topic. A message in another partition, or an end that comes early, hides what else is lost there."""
@@ -44,7 +45,7 @@ _START, _HOURS = datetime(2026, 1, 5, tzinfo=UTC), 8
 _WINDOW = timedelta(minutes=10)
 _ONE_IN = 6
 """Messages for each fault: as many as leave two untouched ones between any two."""
-_AVRO_ONE_IN = 18
+_RECORDS_ONE_IN = 18
 """A window has three times as many messages as in Protobuf, and names as many places of a kind."""
 _DRS_MESSAGES, _DRS_ONE_IN = 1_500, 15
 """Without CHECKPOINTs a task that resumes sends more again, so that there is room for fewer faults."""
@@ -88,10 +89,18 @@ def run_of_postgresql_log(seed: int) -> Report:
 
 
 def run_of_dts_avro(seed: int) -> Report:
-    """An hour of the recording, told in records, with faults in it."""
-    recording = _hour_in_avro(seed % _HOURS)
+    """An hour of the recording, told in records of Avro, with faults in it."""
+    return _of_records(_hour_in_avro(seed % _HOURS), seed)
+
+
+def run_of_dts_json(seed: int) -> Report:
+    """An hour of the recording, told in records of JSON, with faults in it."""
+    return _of_records(_hour_in_json(seed % _HOURS), seed)
+
+
+def _of_records(recording: Recording, seed: int) -> Report:
     size = sum(map(len, recording.topic.partitions.values()))
-    return _report(recording, seed, _WITHOUT_SETS, size // _AVRO_ONE_IN)
+    return _report(recording, seed, _WITHOUT_SETS, size // _RECORDS_ONE_IN)
 
 
 def run_of_drs(wire: DrsMessages, seed: int) -> Report:
@@ -132,6 +141,7 @@ RUNS: Mapping[str, Callable[[int], Report]] = {
     "dts-protobuf": run_of_dts_protobuf,
     "dts-protobuf of PostgreSQL": run_of_postgresql_log,
     "dts-avro": run_of_dts_avro,
+    "dts-json": run_of_dts_json,
     "drs-avro": run_of_drs_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
     "drs-json with schemas": run_of_postgresql,
@@ -165,6 +175,12 @@ def _hour_in_postgresql(number: int) -> Recording:
 def _hour_in_avro(number: int) -> Recording:
     plain = _hour(number)
     return Recording(in_avro(plain.topic), _WINDOW, plain.tables, DtsAvro(schema_file()))
+
+
+@cache
+def _hour_in_json(number: int) -> Recording:
+    plain = _hour(number)
+    return Recording(in_json(plain.topic), _WINDOW, plain.tables, DtsJson())
 
 
 @cache

@@ -106,6 +106,8 @@ BARE = [transaction(number, server=None) for number in (1, 2, 3)]
         ([("DML", f"{A}:{number}", 3, number * 100) for number in range(1, 9)], []),  # no marks come at all
         ([*TWO[:2], *transaction(1, file=9, at=4), *transaction(2, file=9, at=90), *transaction(1, server=B, file=9)], []),
         ([*TWO[:2], *transaction(1, file=9, at=4), *transaction(3, file=9, at=90)], [(1, 5)]),  # failed over, and lost
+        *(([*ONE, *TWO[:2], ("DML", f"{A}:1", 3, place), *TWO[1:], *THREE], [(4, 5)]) for place in (210, 211)),
+        ([*ONE, *TWO[:2], *[TWO[1]] * 3, TWO[2], *THREE], []),  # rows of one event, each a message
         ([*ONE, ("BEGIN", f"{A}:2", 3, 200), ("DML", None, 3, 210), ("COMMIT", f"{A}:2", 3, 220)], []),
         ([*ONE, ("BEGIN", f"{A}:2", 3, 200), ("DML", None, 3, 210), ("COMMIT", f"{A}:3", 3, 220), *transaction(4)],
          [(4, 5), (4, 6)]),

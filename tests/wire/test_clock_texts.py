@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dts_assets.wire.avro.clock_texts import AS_NEEDED, DATE, DATETIME, clock_texts, instant_texts
+from dts_assets.wire.columns.clock_texts import AS_NEEDED, DATE, DATETIME, clock_texts, instant_texts
 from tests.tiers import examples
 
 LAST = 253_402_300_799

@@ -444,6 +444,7 @@ def test_nothing_gives_nothing() -> None:
 def test_formats_are_known_by_name() -> None:
     assert wire_format("drs-json-c", FormatSettings("+08:00")) == WIRE
     with pytest.raises(
-        WireFormatError, match="this version decodes canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-protobuf"
+        WireFormatError,
+        match="this version decodes canal-json, drs-avro, drs-json, drs-json-c, dts-avro, dts-json, dts-protobuf",
     ):
         wire_format("drs-xml")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import WireFormatError
-from dts_assets.model.formats import PLANNED_FORMATS, ChangeOrder, Evidence, FormatSettings
+from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings
 from dts_assets.settings.formats import registered_formats, traits_of
 from dts_assets.wire.formats import wire_format
 from tests.wire.scenarios import DATA
@@ -47,7 +46,9 @@ def test_a_setting_is_in_the_fingerprint_of_what_it_changes() -> None:
 
 def test_traits_say_what_each_vendor_gives() -> None:
     dts, drs, avro, canal = map(traits_of, ("dts-protobuf", "drs-json-c", "dts-avro", "canal-json"))
-    open_avro = traits_of("drs-avro")
+    open_avro, json = traits_of("drs-avro"), traits_of("dts-json")
+    assert (json.kind, json.order, json.evidence) == ("json", dts.order, dts.evidence)
+    assert (json.rows_apart, json.needs_schema, json.roles) == (True, False, ())
     assert (dts.kind, dts.order, dts.evidence) == ("protobuf", ChangeOrder.BINLOG_POSITION, frozenset(Evidence))
     assert (drs.kind, drs.order, drs.evidence) == ("json", ChangeOrder.MESSAGE_ID, frozenset())
     assert (canal.kind, canal.order, canal.evidence) == ("json", ChangeOrder.ARRIVAL, frozenset())
@@ -58,14 +59,6 @@ def test_traits_say_what_each_vendor_gives() -> None:
     assert open_avro.needs_schema
     assert (bool(open_avro.roles), dts.roles, drs.roles, avro.roles) == (True, (), (), ())
     assert (dts.rows_apart, drs.rows_apart, avro.rows_apart) == (False, False, True)
-
-
-@pytest.mark.parametrize("name", PLANNED_FORMATS)
-def test_a_format_that_is_still_to_come_is_refused_by_name(name: str) -> None:
-    with pytest.raises(
-        WireFormatError, match=f"{name} .*cannot decode it yet; it decodes {', '.join(registered_formats())}"
-    ):
-        wire_format(name)
 
 
 def test_nobody_outside_wire_asks_for_a_formats_name() -> None:

@@ -78,7 +78,7 @@ def bits(found: Told, name: str) -> str:
 
 def not_sent(found: Told, name: str) -> str:
     if name in WHOLE_IMAGES:
-        (refused,) = found.decoded.rejected
+        (refused,) = found.refused
         assert refused.reason is Reason.RAGGED_ROW
         assert [one["op"] for one in found.changes] == ["insert", "insert", "delete"]
         return "no: the message is refused"

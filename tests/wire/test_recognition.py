@@ -54,9 +54,6 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     "Maxwell JSON": (
         b'{"database":"shop","table":"parts","type":"insert","ts":1449786310,"xid":940752,"data":{"id":1}}',
     ),
-    "DTS JSON": (
-        b'{"id":1,"version":1,"messageType":"INSERT","fileName":"b.000001","position":"4@1","newColumns":["1"]}',
-    ),
     "Avro containers": (b"Obj\x01\x04\x14avro.codec",),
     "Confluent": (b"\0\0\0\0\x07\x02\x10", b"\0\0\0\0\x07\x04\x10"),
     "TiCDC": (flat("INSERT", BARE, [ROW], None, _tidb={"commitTs": 1}),),

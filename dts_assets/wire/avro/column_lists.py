@@ -15,20 +15,13 @@ from dts_assets.wire.avro.records import Records, RecordSchema, read_alone, text
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Fields
 from dts_assets.wire.columns.buffers import joint_codes
-from dts_assets.wire.columns.table_rows import ColumnList
+from dts_assets.wire.columns.table_rows import ColumnList, list_of
+from dts_assets.wire.columns.type_numbers import TYPE_NAMES
 
 NAMES = ("name", "columnName", "column")
 """The names of the field with a column's name, in a record that describes the column."""
 
 _TYPES, _TYPE_NUMBERS, _KEY_FLAGS = ("originalType", "columnType", "type"), ("dataTypeNumber",), ("isKey", "isPk")
-
-_TYPE_NAMES = {
-    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
-    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 14: "date", 15: "varchar", 16: "bit",
-    17: "timestamp", 18: "datetime", 19: "time", 245: "json", 246: "decimal", 247: "enum", 248: "set", 253: "varchar",
-    254: "char", 255: "geometry",
-}  # fmt: skip
-"""MySQL's types by the numbers of its protocol, for schemas without the type's text. BLOB and TEXT share theirs."""
 
 
 def column_lists(records: Records) -> tuple[npt.NDArray[np.int64], list[ColumnList | None]]:
@@ -62,14 +55,6 @@ def column_list(schema: RecordSchema, columns: bytes, keys: bytes) -> ColumnList
     return list_of(shapes)
 
 
-def list_of(shapes: tuple[ColumnShape, ...]) -> ColumnList | None:
-    """Return columns as a list; None where there are none, or where a column has no name."""
-    positions: dict[str, int] = {}
-    for number, shape in enumerate(shapes):
-        positions.setdefault(shape.name, number)
-    return ColumnList(shapes, positions) if shapes and all(positions) else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Described:
     """The items of one array of columns: type, fields, and the bytes that these lie in."""
@@ -88,7 +73,7 @@ class _Described:
         names, kinds = self._texts(NAMES), self._texts(_TYPES)
         coded, flags = self._numbers(_TYPE_NUMBERS), self._numbers(_KEY_FLAGS)
         return tuple(
-            ColumnShape(name, kind or _TYPE_NAMES.get(number, ""), flag != 0 or name in of_key)
+            ColumnShape(name, kind or TYPE_NAMES.get(number, ""), flag != 0 or name in of_key)
             for name, kind, number, flag in zip(names, kinds, coded, flags, strict=True)
         )
 

@@ -6,7 +6,6 @@ A name may be ``string`` in one schema file and ``["null", "string"]`` in anothe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,23 +14,13 @@ import pyarrow.compute as pc
 from dts_assets.wire.avro.logical_types import decimal_texts, number_texts
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Choices, Column, Ints, Lists, Numbers, Slices
-from dts_assets.wire.columns.buffers import Bools, binary_array, masked, run_lengths
-from dts_assets.wire.columns.casts import matches
+from dts_assets.wire.columns.buffers import binary_array, run_lengths
+from dts_assets.wire.columns.integers import Integers, whole_numbers
 from dts_assets.wire.columns.texts import readable
 
 SCALARS = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"})
 
-_WHOLE = r"^-?\d{1,18}$"
 _FLAGS = pa.array([b"false", b"true"])
-
-
-@dataclass(frozen=True, slots=True)
-class Integers:
-    """Whole numbers: ``sent`` marks those that are there, ``bad`` values that are no whole number of 64 bits."""
-
-    values: Ints
-    sent: Bools
-    bad: Bools
 
 
 def is_scalar(kind: Type) -> bool:
@@ -97,10 +86,8 @@ def integers(kind: Type, column: Column, data: pa.Buffer, count: int) -> Integer
         if isinstance(inside, Numbers) and found.kind in ("boolean", "int", "long"):
             values[rows], sent[rows] = inside.values, True
         elif (part := _texts(found, inside, data)) is not None:
-            whole = matches(part, _WHOLE)
-            values[rows] = pc.fill_null(pc.cast(masked(part, pa.string(), whole), pa.int64()), 0).to_numpy()
-            bad[rows] = np.asarray(part.is_valid()) & ~whole
-            sent[rows] = whole
+            whole = whole_numbers(part)
+            values[rows], sent[rows], bad[rows] = whole.values, whole.sent, whole.bad
     return Integers(values, sent, bad)
 
 

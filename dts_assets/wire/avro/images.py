@@ -7,23 +7,18 @@ Values become bytes side by side, kind by kind, as a database prints them; then 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.avro.clock_texts import AS_NEEDED, DATETIME, clock_texts, instant_texts
 from dts_assets.wire.avro.field_values import branches, integers, is_scalar, lists_of, spread, texts
 from dts_assets.wire.avro.records import Records
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Column, Fields, Ints, Nothing, Numbers
-from dts_assets.wire.columns.buffers import Bools, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image
-from dts_assets.wire.columns.texts import Charsets, charsets_of
-
-Kinds = npt.NDArray[np.uint8]
+from dts_assets.wire.columns.clock_texts import ClockColumns, clock_texts, instant_texts
+from dts_assets.wire.columns.image_parts import ImagePart, Kinds
+from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
 
 _CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 _EMPTY = "EmptyObject"
@@ -32,83 +27,21 @@ _VALUE = "value"
 _TEXT_KINDS = ("string", "enum")
 
 
-@dataclass(slots=True)
-class ImageParts:
-    """The before or the after images of messages, gathered block by block.
-
-    ``sizes`` has the number of values of each message's image, -1 without an image; ``unusable`` marks messages with a value of a
-    kind that nobody knows.
-    """
-
-    values: list[pa.Array] = field(default_factory=list)
-    kinds: list[Kinds] = field(default_factory=list)
-    charsets: list[pa.Array] = field(default_factory=list)
-    sizes: list[Ints] = field(default_factory=list)
-    unusable: list[Bools] = field(default_factory=list)
-    unknown: Counter[str] = field(default_factory=Counter)
-
-    def add(self, records: Records, role: str, clocks: ClockColumns) -> None:
-        """Add the images of a block of records."""
-        count = len(records)
-        sizes, unusable = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
-        found = records.column(role)
-        arrays = None if found is None else lists_of(*found, count)
-        if arrays is not None:
-            rows, item, lists = arrays
-            sizes[rows] = lists.counts
-            owners = np.repeat(rows, lists.counts)
-            values = Values(records.data, owners, clocks.of_values(owners, lists.counts))
-            values.read(item, lists.items)
-            texts_found, kinds, charsets = values.result()
-            self.values.append(texts_found)
-            self.kinds.append(kinds)
-            self.charsets.append(charsets)
-            self.unknown.update(values.unknown)
-            unusable[owners[values.unusable]] = True
-        self.sizes.append(sizes)
-        self.unusable.append(unusable)
-
-    def image(self, rows: Ints, meant: Bools) -> Image:
-        """Return the images of some messages, in this order; a message has one row.
-
-        ``meant`` says which of them have such an image by their operation.
-        """
-        values = pa.concat_arrays([pa.array([], pa.binary()), *self.values])
-        sizes = np.concatenate([np.zeros(0, np.int64), *self.sizes])
-        kinds = np.concatenate([np.zeros(0, np.uint8), *self.kinds])
-        held = np.maximum(sizes, 0)
-        starts, present = (np.cumsum(held) - held)[rows], (sizes[rows] >= 0) & meant
-        starts = np.where(present, starts, len(values)).astype(np.int32)
-        charsets = charsets_of(pa.concat_arrays([pa.array([], pa.binary()), *self.charsets]))
-        fields = with_empty_last(values), with_empty_last(values)
-        is_absent = bool((kinds == ABSENT).any())
-        sizes, kinds = np.where(present, held[rows], 0).astype(np.int32), np.append(kinds, np.uint8(NULL))
-        unknown = unknown_charsets(charsets)
-        return Image(starts, sizes, present, kinds, *fields, charsets, False, is_absent, unknown)
-
-
-@dataclass(frozen=True, slots=True)
-class ClockColumns:
-    """The forms of times of each column, of all column lists behind one another.
-
-    ``firsts`` and ``widths`` are those of the list of each message of a block.
-    """
-
-    codes: Ints
-    firsts: Ints
-    widths: Ints
-
-    def of_values(self, owners: Ints, counts: Ints) -> Ints:
-        """Return the form of each value.
-
-        ``counts`` are the values of each message that has some, ``owners`` the number of the message of each value.
-        """
-        if not len(self.codes):
-            return np.full(len(owners), DATETIME * 8 + AS_NEEDED)
-        places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        places = np.minimum(places, np.maximum(self.widths[owners] - 1, 0))
-        found: Ints = self.codes[np.minimum(self.firsts[owners] + places, len(self.codes) - 1)]
-        return found
+def image_part(records: Records, role: str, clocks: ClockColumns) -> ImagePart:
+    """Return the images of a block of records."""
+    count = len(records)
+    sizes, unusable = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
+    found = records.column(role)
+    arrays = None if found is None else lists_of(*found, count)
+    if arrays is None:
+        return ImagePart(pa.array([], pa.binary()), np.zeros(0, np.uint8), None, sizes, unusable, {})
+    rows, item, lists = arrays
+    sizes[rows] = lists.counts
+    owners = np.repeat(rows, lists.counts)
+    values = Values(records.data, owners, clocks.of_values(owners, lists.counts))
+    values.read(item, lists.items)
+    unusable[owners[values.unusable]] = True
+    return ImagePart(*values.result(), sizes, unusable, values.unknown)
 
 
 class Values:
@@ -212,12 +145,3 @@ class Values:
 _KNOWN = frozenset(
     {"Integer", "Character", "Decimal", "Float", "BinaryGeometry", "TextGeometry", "BinaryObject", "TextObject"}
 )
-
-
-def unknown_charsets(charsets: Charsets | None) -> dict[str, int]:
-    """Count values in character sets without a known codec."""
-    if charsets is None:
-        return {}
-    counts = np.bincount(charsets.codes[:-1], minlength=len(charsets.names)).tolist()
-    found = ((charsets.unknown_name(code), count) for code, count in enumerate(counts))
-    return {f"charset {name}": count for name, count in found if count and name is not None}

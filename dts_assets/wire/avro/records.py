@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.wire.avro.field_values import (
-    Integers,
     branches,
     integers,
     is_scalar,
@@ -38,6 +37,7 @@ from dts_assets.wire.avro.side_by_side import (
     read,
 )
 from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.wire.columns.integers import Integers
 
 BLOCK_BYTES = 4 << 20
 """Bytes of messages that are read at once.

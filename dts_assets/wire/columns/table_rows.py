@@ -38,6 +38,14 @@ class ColumnList:
         return None if place is None or column.own_type(place[1].original_type) != kind else place[0]
 
 
+def list_of(shapes: tuple[ColumnShape, ...]) -> ColumnList | None:
+    """Return columns as a list; None where there are none, or where a column has no name."""
+    positions: dict[str, int] = {}
+    for number, shape in enumerate(shapes):
+        positions.setdefault(shape.name, number)
+    return ColumnList(shapes, positions) if shapes and all(positions) else None
+
+
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """The rows ``start`` to ``end`` of the images, which belong to one table.

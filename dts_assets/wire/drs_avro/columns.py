@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
-from dts_assets.wire.avro.column_lists import column_lists, list_of
+from dts_assets.wire.avro.column_lists import column_lists
 from dts_assets.wire.avro.field_values import branches, slices_array, texts
 from dts_assets.wire.avro.records import Records, RecordSchema, read_alone, texts_alone
 from dts_assets.wire.avro.side_by_side import Extent, Ints, Lists, Wanted
 from dts_assets.wire.columns.buffers import binary_array, joint_codes, run_lengths
-from dts_assets.wire.columns.table_rows import ColumnList
+from dts_assets.wire.columns.table_rows import ColumnList, list_of
 from dts_assets.wire.drs_avro.images import items_of
 
 _NUMBER_BYTES = 4

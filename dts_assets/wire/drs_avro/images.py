@@ -15,14 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.avro.clock_texts import AS_NEEDED, DATETIME, clock_code
 from dts_assets.wire.avro.column_lists import NAMES
 from dts_assets.wire.avro.field_values import branches, slices_array, texts
-from dts_assets.wire.avro.images import Values, unknown_charsets
+from dts_assets.wire.avro.images import Values
 from dts_assets.wire.avro.records import Records
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Column, Fields, Ints, Lists
 from dts_assets.wire.columns.buffers import Bools, with_empty_last
+from dts_assets.wire.columns.clock_texts import AS_NEEDED, DATETIME, clock_code
+from dts_assets.wire.columns.image_parts import unknown_charsets
 from dts_assets.wire.columns.pivot import ABSENT, NULL, Image
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import Charsets, charsets_of

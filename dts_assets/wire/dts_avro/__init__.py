@@ -2,14 +2,14 @@
 
 The vendor's page is "Consuming Subscribed Data in Avro Format"; the schema is the ``Record.avsc`` of its demo, which each
 customer supplies. A message is one ``Record`` in bare binary encoding and holds one changed row. It goes through these modules:
-``wire.avro.records`` (messages to fields), ``entries`` (fields to entries), ``wire.avro.rows`` (entries to rows).
+``wire.avro.records`` (messages to fields), ``blocks`` (fields to columns by role), ``wire.dts_records`` (to entries and rows).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -17,6 +17,7 @@ from dts_assets.errors import WireFormatError
 from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings, FormatTraits
 from dts_assets.model.tables import TableId
+from dts_assets.wire.dts_records import FIELDS, LISTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,29 +30,9 @@ if TYPE_CHECKING:
 
 NAME = "dts-avro"
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "id": ("id",), "version": ("version",), "operation": ("messageType", "operation"), "file_name": ("fileName",),
-    "position": ("position",), "safe_position": ("safePosition",), "timestamp": ("timestamp",), "gtid": ("gtid",),
-    "transaction_id": ("transactionId",), "server_id": ("serverId",), "thread_id": ("threadId",),
-    "source_type": ("sourceType",), "source_version": ("sourceVersion",), "database": ("schemaName",),
-    "table": ("tableName",), "object_name": ("objectName",), "columns": ("columns",), "before": ("oldColumns",),
-    "after": ("newColumns",), "sql": ("sql",), "execution_time": ("executionTime",),
-    "heartbeat_time": ("heartbeatTimestamp",), "gtid_set": ("syncedGtid",), "fake_gtid": ("fakeGtid",),
-    "key_names": ("pkNames",), "reader_time": ("readerTimestamp",), "tags": ("tags",), "total": ("total",),
-    "index": ("index",),
-}  # fmt: skip
-"""The names of the record's fields by role, as the vendor documents them."""
-
 NEEDED = (
     "id", "version", "operation", "file_name", "position", "timestamp", "database", "table", "columns", "before", "after"
 )  # fmt: skip
-LISTS = ("columns", "before", "after", "key_names", "tags")
-
-OPERATIONS: Mapping[str, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT_INSERT": "read"}
-"""The message types with a row, and what became of it.
-
-The last one is the synchronization to Kafka's.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +108,23 @@ class DtsAvro:
 
     def entries(self, sets: pa.Array) -> DecodedEntries:
         """Return one entry per message; a message that is no record of the schema is rejected whole."""
-        from dts_assets.wire.dts_avro.entries import entries_of
+        from dts_assets.wire.dts_avro.blocks import heads_of
+        from dts_assets.wire.dts_records.entries import entries_of
 
-        return entries_of(sets, self.record())
+        return entries_of(sets, heads_of(sets, self.record()))
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
         """Return the row changes of DML entries; an entry whose row cannot be used is rejected."""
-        from dts_assets.wire.avro.rows import changes_of
+        from dts_assets.wire.columns.pivot import typed_values
+        from dts_assets.wire.dts_avro.blocks import rows_of
+        from dts_assets.wire.dts_records.rows import changes_of
 
-        return changes_of(entries, tables, self.record(), OPERATIONS, zone=self.source_time_zone)
+        reading = partial(typed_values, zone=self.source_time_zone)
+        return changes_of(entries, tables, partial(rows_of, schema=self.record()), reading=reading)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
         """Return a digest per entry of its operation, its table and its images, as they are encoded."""
-        from dts_assets.wire.avro.rows import contents_of
+        from dts_assets.wire.dts_avro.blocks import contents_of
 
         return contents_of(payloads, self.record())
 

@@ -41,10 +41,6 @@ def _is_maxwell(fields: Mapping[str, Any]) -> bool:
     return named and isinstance(kind, str) and kind.islower()
 
 
-def _is_dts_json(fields: Mapping[str, Any]) -> bool:
-    return "messageType" in fields and bool({"fileName", "position", "safePosition"} & fields.keys())
-
-
 def _is_ticdc(fields: Mapping[str, Any]) -> bool:
     return "_tidb" in fields and "mysqlType" in fields
 
@@ -63,7 +59,6 @@ def _container(sample: Sample) -> Signs | None:
 
 
 STRANGERS = (
-    Stranger("dts-json", "DTS JSON", _by_fields(_is_dts_json, "messageType, fileName, position")),
     Stranger("", "Debezium JSON", _by_fields(_is_debezium, "op, source, before and after")),
     Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
     Stranger("", "Canal JSON of TiCDC", _by_fields(_is_ticdc, "_tidb")),

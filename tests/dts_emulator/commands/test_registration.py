@@ -89,6 +89,7 @@ def test_a_number_that_cannot_be_ends_make_live_with_one_sentence(tmp_path: Path
 
 def test_a_live_pipeline_of_a_format_that_nobody_writes_is_refused() -> None:
     refused = CliRunner().invoke(cli, ["live", "--format", "nothing"])
-    assert (refused.exit_code, "write one of dts-protobuf, dts-avro, drs-avro" in refused.output) == (2, True), (
-        refused.output
-    )
+    assert (refused.exit_code, "write one of dts-protobuf, dts-avro, dts-json, drs-avro" in refused.output) == (
+        2,
+        True,
+    ), refused.output

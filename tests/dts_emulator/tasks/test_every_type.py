@@ -32,7 +32,8 @@ IN_MILLIS = {f"{kind}({digits})" for kind in ("datetime", "time") for digits in 
 UNSIGNED = {"bigint unsigned", "bigint(20) unsigned zerofill"}
 BITS = {"bit(1)", "bit(12)", "bit(64)"}
 DIFFERENT: Mapping[str, set[str]] = {
-    "dts-avro": IN_MILLIS, **dict.fromkeys(("drs-avro", "drs-json", "drs-json-c"), UNSIGNED | BITS)
+    "dts-avro": IN_MILLIS, "dts-json": IN_MILLIS,
+    **dict.fromkeys(("drs-avro", "drs-json", "drs-json-c"), UNSIGNED | BITS)
 }  # fmt: skip
 """Types that a format does not carry as they are: docs/formats.md says why."""
 

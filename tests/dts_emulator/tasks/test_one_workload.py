@@ -23,7 +23,7 @@ from tests.flows.harness import Harness
 pytestmark = pytest.mark.database
 
 COLUMNS = ("op", "before", "after", "absent", "invalid")
-IN_MILLIS = ("dts-avro",)
+IN_MILLIS = ("dts-avro", "dts-json")
 """Formats without microseconds, which the table ``gallery`` has."""
 DROPPED = {"part"}
 """Columns that an ALTER took away: no difference, whether they are still shown or not."""

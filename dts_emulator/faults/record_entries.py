@@ -1,4 +1,4 @@
-"""Records of DTS Avro as entries of the Protobuf form, in which faults are looked for."""
+"""Records of DTS in Avro and JSON as entries of Protobuf, in which faults are looked for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dts_assets.protocol import subscribe_pb2 as pb
+from dts_emulator.faults.json_records import STRANGE, json_record
 
 _PLACE = re.compile(r"(\d{1,18})@(\d{1,18})")
 _UNKNOWN = 99
@@ -21,8 +22,10 @@ _LAST_SECOND = 253_402_300_799
 
 def record_of(value: bytes | None) -> Mapping[str, Any] | None:
     """Return the record that a message is; None if it is none."""
-    if not value or value.startswith(b"{"):  # JSON is read without the packages of the extra
+    if not value:
         return None
+    if value.startswith(b"{"):  # without the packages of the extra
+        return json_record(value)
     import fastavro
 
     from dts_emulator.dts_avro.records import record_schema
@@ -47,7 +50,7 @@ def _entry(record: Mapping[str, Any]) -> pb.Entry:
     kind = record["messageType"]
     place = _PLACE.fullmatch(record["position"])
     header = pb.Header(
-        messageType=_TYPES[kind], timestamp=record["timestamp"] % (1 << 32),
+        messageType=_TYPES.get(kind, pb.DML), timestamp=record["timestamp"] % (1 << 32),
         serverId=record["serverId"], gtid=record["gtid"] or "", schemaName=record["schemaName"] or "",
         tableName=record["tableName"] or record["objectName"] or "", seqId=record["id"] % (1 << 64),
         fileName=place[2] if place else "", position=int(place[1]) if place else 0,
@@ -70,7 +73,8 @@ def _entry(record: Mapping[str, Any]) -> pb.Entry:
     elif kind == "DDL":
         event.ddlEvent.CopyFrom(pb.DDLEvent(sql=record["sql"] or "", executionTime=record["executionTime"] or 0))
     else:
-        getattr(event, f"{kind.lower()}Event").SetInParent()
+        if kind in _TYPES:
+            getattr(event, f"{kind.lower()}Event").SetInParent()
         if kind == "CHECKPOINT":
             event.checkpointEvent.syncedGtid = record["syncedGtid"] or ""
     return pb.Entry(header=header, event=event)
@@ -79,6 +83,8 @@ def _entry(record: Mapping[str, Any]) -> pb.Entry:
 def _makes_sense(record: Mapping[str, Any]) -> bool:
     """Return whether a record says nothing that contradicts itself, and nothing that its version does not have."""
     kind, place = record["messageType"], _PLACE.fullmatch(record["position"])
+    if kind not in _TYPES or record.get(STRANGE):
+        return False
     if record["version"] != 1 or not 0 <= record["timestamp"] <= _LAST_SECOND or record["id"] < 0:
         return False
     if record["total"] or record["index"] or (place is None and kind not in ("HEARTBEAT", "CHECKPOINT")):

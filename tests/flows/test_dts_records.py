@@ -1,4 +1,4 @@
-"""One workload in DTS Avro and in Protobuf gives one changelog and one snapshot, but for what Avro cannot carry."""
+"""One workload in DTS Avro, in JSON and in Protobuf gives one changelog and one snapshot, but for what records cannot carry."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dts_assets.model.problems import Completeness
-from tests.flows.avro_topic import in_avro
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import WINDOWS, History, border
+from tests.flows.record_topics import in_avro, in_json
 from tests.flows.redelivery import again
 from tests.flows.source import write_capture
 from tests.flows.test_any_order import assert_equal
@@ -20,7 +20,13 @@ from tests.wire.scenarios import DATA
 
 pytestmark = pytest.mark.spark
 
-SETTINGS = {"format": "dts-avro", "schema": str(DATA / "dts-avro" / "Record.avsc")}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "dts-avro": {"format": "dts-avro", "schema": str(DATA / "dts-avro" / "Record.avsc")},
+    "dts-json": {"format": "dts-json"},
+}
+TOLD = {"dts-avro": in_avro, "dts-json": in_json}
+CASES = [("dts-avro", True), ("dts-json", True), ("dts-avro", False), ("dts-json", False)]
+"""A format, and whether the task reads a part of the binlog again."""
 
 
 def changes(harness: Harness, table: str) -> list[Any]:
@@ -51,9 +57,9 @@ def in_millis(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("told_again", chosen([True, False], 1))
-def test_avro_tells_what_protobuf_tells_in_any_order(
-    bench: Bench, bank: History, tmp_path: Path, told_again: bool
+@pytest.mark.parametrize(("form", "told_again"), chosen(CASES, 2))
+def test_records_tell_what_protobuf_tells_in_any_order(
+    bench: Bench, bank: History, tmp_path: Path, form: str, told_again: bool
 ) -> None:
     late = border(2) + timedelta(minutes=3)
     retold = again(bank.source.messages, bank.source.changes, 5, late=late)
@@ -61,8 +67,8 @@ def test_avro_tells_what_protobuf_tells_in_any_order(
     protobuf = bench.open(write_capture(tmp_path / "protobuf", messages))
     protobuf.all()
     protobuf.settle()
-    capture = write_capture(tmp_path / "avro", in_avro(messages))
-    forwards = bench.open(capture, **SETTINGS)
+    capture = write_capture(tmp_path / form, TOLD[form](messages))
+    forwards = bench.open(capture, **SETTINGS[form])
     for number in range(WINDOWS):
         forwards.all(number)
     forwards.settle()
@@ -80,7 +86,7 @@ def test_avro_tells_what_protobuf_tells_in_any_order(
     assert {row.consistency for row in forwards.pipeline.ledger.cuts()} == {
         row.consistency for row in protobuf.pipeline.ledger.cuts()
     }
-    backwards = bench.open(capture, **SETTINGS)
+    backwards = bench.open(capture, **SETTINGS[form])
     for number in reversed(range(WINDOWS)):
         backwards.all(number)
     backwards.settle()

@@ -1,9 +1,10 @@
-"""Topics told in Avro: the example's recording in DTS Avro, a record for each row, and a task of DRS."""
+"""Topics told in other words: the example's recording in DTS Avro and DTS JSON, a record for each row, and a task of DRS."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,24 @@ import fastavro
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_emulator.drs.drs_avro_task import encoded_record, record_schema
 from dts_emulator.dts_avro.records import encoded, records_of
+from dts_emulator.dts_json import json_records
 from dts_emulator.faults.damage import entries_of
 from dts_emulator.faults.recorded_topic import Recorded, Topic
 
+RecordsOf = Callable[[pb.Entry], Iterator[dict[str, Any]]]
+
 
 def in_avro(topic: Topic) -> Topic:
-    """The topic's messages as records, at their times."""
+    """The topic's messages as records in Avro, at their times."""
+    return _in_records(topic, records_of, encoded)
+
+
+def in_json(topic: Topic) -> Topic:
+    """The topic's messages as records in JSON, at their times."""
+    return _in_records(topic, json_records.records_of, json_records.encoded)
+
+
+def _in_records(topic: Topic, records: RecordsOf, write: Callable[[dict[str, Any]], bytes]) -> Topic:
     lanes: dict[int, list[Recorded]] = {}
     number = 0
     for partition, lane in topic.partitions.items():
@@ -27,18 +40,11 @@ def in_avro(topic: Topic) -> Topic:
             if message is not together[-1]:
                 continue
             for entry in entries_of([one.value for one in together]) or ():
-                for value in _values(entry, number):
+                for record in records(entry):
                     number += 1
-                    made.append(_message(message, len(made), value))
+                    more = {"id": number, "safePosition": record["position"], "readerTimestamp": 0}
+                    made.append(_message(message, len(made), write(record | more)))
     return Topic(topic.name, lanes)
-
-
-def _values(entry: pb.Entry, number: int) -> list[bytes]:
-    made = []
-    for record in records_of(entry):
-        number += 1
-        made.append(encoded(record | {"id": number, "safePosition": record["position"], "readerTimestamp": 0}))
-    return made
 
 
 def _message(message: Recorded, place: int, value: bytes) -> Recorded:

@@ -1,4 +1,4 @@
-"""Times that are numbers in records, as the texts that MySQL prints: ``2021-05-17 07:22:42.500``.
+"""Times that are numbers in messages, as the texts that MySQL prints: ``2021-05-17 07:22:42.500``.
 
 The pivot reads texts, and a value that is no time (the zero date, the 31st of April) is kept as its text.
 """
@@ -6,6 +6,7 @@ The pivot reads texts, and a value that is no time (the zero date, the 31st of A
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -50,6 +51,37 @@ def clock_code(original_type: str) -> int:
         return DATETIME * 8 + AS_NEEDED
     form = _FORMS[found.group(1).lower()]
     return form * 8 + int(found.group(3) or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockColumns:
+    """The forms of times of each column, of all column lists behind one another.
+
+    ``firsts`` and ``widths`` are those of the list of each message of a block.
+    """
+
+    codes: Codes
+    firsts: Codes
+    widths: Codes
+
+    @classmethod
+    def of(cls, forms: list[list[int]], codes: Codes) -> ClockColumns:
+        """Return the forms of the columns of some lists; ``codes`` has the number of each message's list."""
+        widths = np.asarray([len(one) for one in forms], np.int64)
+        firsts = np.cumsum(widths) - widths
+        return cls(np.asarray([form for one in forms for form in one], np.int64), firsts[codes], widths[codes])
+
+    def of_values(self, owners: Codes, counts: Codes) -> Codes:
+        """Return the form of each value.
+
+        ``counts`` are the values of each message that has some, ``owners`` the number of the message of each value.
+        """
+        if not len(self.codes):
+            return np.full(len(owners), DATETIME * 8 + AS_NEEDED)
+        places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.minimum(places, np.maximum(self.widths[owners] - 1, 0))
+        found: Codes = self.codes[np.minimum(self.firsts[owners] + places, len(self.codes) - 1)]
+        return found
 
 
 def instant_texts(seconds: Codes, millis: Codes, codes: Codes) -> pa.Array:

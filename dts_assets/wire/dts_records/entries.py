@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,15 +15,12 @@ from dts_assets.model.positions import file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import POSTGRESQL, source_type_of
 from dts_assets.model.tables import TableId
-from dts_assets.wire.avro.column_lists import column_lists
-from dts_assets.wire.avro.field_values import holds_bytes, is_scalar, lists_of, pairs, texts
-from dts_assets.wire.avro.records import Records, RecordSchema, read_records
-from dts_assets.wire.avro.side_by_side import LENGTHS, Extent, Wanted
 from dts_assets.wire.columns.buffers import Bools, joint_codes, masked
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.table_rows import ColumnList
-from dts_assets.wire.columns.texts import not_utf8, readable
-from dts_assets.wire.dts_avro import FIELDS, LISTS, OPERATIONS
+from dts_assets.wire.columns.texts import not_utf8
+from dts_assets.wire.dts_records import FIELDS, OPERATIONS
+from dts_assets.wire.dts_records.blocks import Faults, HeadBlock
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
 
 _VERSION = 1
@@ -45,13 +42,6 @@ _ANYWHERE = pa.array([*_FIRST_LOAD.to_pylist(), b"HEARTBEAT", b"CHECKPOINT"])
 _PLACE = r"^(?P<position>\d{1,18})@(?P<file>\d{1,18})$"
 _NAME = r"(?s)^(?P<database>[^.]+)\.(?P<table>.+)$"
 
-_HEADS: Mapping[str, Wanted] = {
-    role: Extent.BYTES if role in ("columns", "key_names") else LENGTHS if role in ("before", "after") else None
-    for role in FIELDS
-}
-"""The fields that entries are made of: all but the values of rows."""
-
-_TEXTS = tuple(role for role in FIELDS if role not in LISTS)
 _PROPERTIES = (
     "reader_time", "safe_position", "source_version", "execution_time", "heartbeat_time", "gtid_set", "fake_gtid"
 )  # fmt: skip
@@ -61,11 +51,14 @@ _BESIDE_PAYLOAD = ENTRIES.remove(_PAYLOAD)
 _NO_TEXT = pa.scalar(None, pa.string())
 
 
-def entries_of(sets: pa.Array, schema: RecordSchema) -> DecodedEntries:
-    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them."""
+def entries_of(sets: pa.Array, blocks: Iterable[HeadBlock]) -> DecodedEntries:
+    """Return the entries of messages, as :meth:`dts_assets.wire.format.WireFormat.entries` promises them.
+
+    ``blocks`` are the messages, block by block.
+    """
     found = _Found()
-    for records in read_records(schema, sets, _HEADS, others=None):
-        found.add(records, sets)
+    for block in blocks:
+        found.add(block, sets)
     batch = found.batch(sets)
     rejected = tuple(sorted(found.rejected, key=lambda one: one.index))
     reads = np.concatenate([np.zeros(0, np.bool_), *found.reads])
@@ -85,15 +78,15 @@ class _Found:
     shapes: dict[TableShape, None] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
 
-    def add(self, records: Records, sets: pa.Array) -> None:
+    def add(self, records: HeadBlock, sets: pa.Array) -> None:
         """Add a block of records, which are the messages ``records.rows`` of ``sets``."""
 
         def reject(number: int, entry: int | None, reason: Reason, detail: str) -> None:
             self.rejected.append(Rejected(number, entry, reason, detail, sets[number].as_py()))
 
-        for number in records.failed.tolist():
-            reject(number, None, Reason.UNDECODABLE_ENTRIES, "its bytes are no record of the schema")
-        codes, lists = column_lists(records)
+        for one in records.unread:
+            reject(one.number, one.entry_number, one.reason, one.detail)
+        codes, lists = records.column_lists()
         good = np.ones(len(records), np.bool_)
         for wrong, reason, detail in _faults(records, codes, lists):
             for row in np.flatnonzero(wrong & good).tolist():
@@ -118,9 +111,7 @@ class _Found:
         return beside.add_column(_PAYLOAD, ENTRIES.field(_PAYLOAD), payload)
 
 
-def _faults(
-    records: Records, codes: npt.NDArray[np.int64], lists: list[ColumnList | None]
-) -> Iterator[tuple[Bools, Reason, str]]:
+def _faults(records: HeadBlock, codes: npt.NDArray[np.int64], lists: Sequence[ColumnList | None]) -> Faults:
     """Yield the faults for which records cannot be used, each with the records that have it."""
     version, seconds, number = (records.integers(role) for role in ("version", "timestamp", "id"))
     yield version.values != _VERSION, Reason.WRONG_VERSION, "its version is not 1"
@@ -130,25 +121,24 @@ def _faults(
     no_time = ~seconds.sent | (seconds.values < 0) | (seconds.values > _LAST_SECOND)
     yield no_time, Reason.UNDECODABLE_ENTRY, "its timestamp is no time in seconds"
     yield number.bad | (number.values < 0), Reason.UNDECODABLE_ENTRY, "its id is no number from zero on"
-    places = records.schema.fields
-    for role in [role for role in _TEXTS if role in places and holds_bytes(places[role].type)]:
-        yield not_utf8(records.texts(role)), Reason.UNDECODABLE_ENTRY, f"its {FIELDS[role][0]} is not UTF-8"
+    yield from records.faults()
     placed = np.asarray(_places(records.texts("position"))[0].is_valid()) | np.asarray(
         pc.is_in(types, value_set=_ANYWHERE)
     )
     yield ~placed, Reason.UNDECODABLE_ENTRY, "its position is no place such as 2196@4"
     is_dml = np.asarray(pc.fill_null(pc.equal(kinds, "DML"), False))
     is_ddl = np.asarray(pc.fill_null(pc.equal(kinds, "DDL"), False))
-    foreign = "its source is a PostgreSQL, of which the vendor documents no Avro: take Protobuf"
+    foreign = "its source is a PostgreSQL, of which the vendor documents Protobuf alone"
     yield (is_dml | is_ddl) & _of_postgresql(records), Reason.UNSUPPORTED_SOURCE, foreign
-    yield ~is_dml & _hold_rows(records), Reason.UNDECODABLE_ENTRY, "it holds a row that its message type does not have"
+    holds_row = records.has_image("before") | records.has_image("after")
+    yield ~is_dml & holds_row, Reason.UNDECODABLE_ENTRY, "it holds a row that its message type does not have"
     nameless = np.asarray(pc.equal(pc.fill_null(pc.binary_length(_names(records)[1]), 0), 0))
     yield is_dml & nameless, Reason.UNDECODABLE_ENTRY, "it names no table"
     unreadable = np.fromiter((one is None for one in lists), np.bool_, len(lists))
     yield is_dml & unreadable[codes], Reason.UNDECODABLE_ENTRY, "its columns cannot be read"
 
 
-def _of_postgresql(records: Records) -> Bools:
+def _of_postgresql(records: HeadBlock) -> Bools:
     """Return which records name a PostgreSQL as their source.
 
     Its types and names would be taken for those of MySQL.
@@ -157,17 +147,6 @@ def _of_postgresql(records: Records) -> Bools:
     names = [name.decode(errors="replace") for name in encoded.dictionary.to_pylist()]
     known = np.asarray([*(POSTGRESQL in (name.upper(), source_type_of(name)) for name in names), False])
     found: Bools = known[encoded.indices.fill_null(len(names)).to_numpy()]
-    return found
-
-
-def _hold_rows(records: Records) -> Bools:
-    """Return which records hold an image of a row, with a value at least."""
-    found = np.zeros(len(records), np.bool_)
-    for role in ("before", "after"):
-        column = records.column(role)
-        arrays = None if column is None else lists_of(*column, len(records))
-        if arrays is not None:
-            found[arrays[0]] |= arrays[2].counts > 0
     return found
 
 
@@ -184,7 +163,7 @@ def _places(positions: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pc.cast(position, pa.int64()), pc.cast(file, pa.int64())
 
 
-def _names(records: Records) -> tuple[pa.Array, pa.Array]:
+def _names(records: HeadBlock) -> tuple[pa.Array, pa.Array]:
     """Return the names of database and table; where no table is sent they are cut from ``objectName``."""
     database, table, both = (records.texts(role) for role in ("database", "table", "object_name"))
     lacking = np.asarray(pc.equal(pc.fill_null(pc.binary_length(table), 0), 0))
@@ -206,7 +185,7 @@ def _utf8(values: pa.Array) -> pa.Array:
 class _Heads:
     """Records that can be used. ``types`` are their message types; facts that nobody knows are added to ``unknown``."""
 
-    def __init__(self, records: Records, unknown: Counter[str]) -> None:
+    def __init__(self, records: HeadBlock, unknown: Counter[str]) -> None:
         self._records, self._unknown = records, unknown
         self.types = records.texts("operation")
 
@@ -282,13 +261,12 @@ class _Heads:
             number = self._numbers(role)
             used = np.asarray(pc.fill_null(pc.not_equal(number, 0), False))
             self._keep(properties, FIELDS[role][0], pc.cast(number, pa.string()), used)
-        tags = self._records.column("tags")
-        if tags is not None and (found := pairs(*tags, self._records.data, len(self._records))) is not None:
-            properties.add_pairs(found)
-        for other in self._records.schema.others:
-            if is_scalar(other.type):
-                found = readable(texts(*self._records.at(other), self._records.data, len(self._records)))
-                self._keep(properties, other.name, found, np.asarray(found.is_valid()))
+        pairs = self._records.pairs()
+        if pairs is not None:
+            properties.add_pairs(pairs)
+            self._unknown.update(self._records.unknown())
+        for name, texts in self._records.others():
+            self._keep(properties, name, texts, np.asarray(texts.is_valid()))
         return properties.maps()
 
     def _keep(self, properties: Properties, name: str, values: pa.Array, where: Bools) -> None:
@@ -303,7 +281,7 @@ def _without_empty(found: pa.Array) -> pa.Array:
 
 
 def _shapes(
-    batch: pa.RecordBatch, codes: npt.NDArray[np.int64], lists: list[ColumnList | None]
+    batch: pa.RecordBatch, codes: npt.NDArray[np.int64], lists: Sequence[ColumnList | None]
 ) -> Iterator[TableShape]:
     """Yield the distinct shapes of the tables of rows, in the order they came."""
     rows = np.flatnonzero(np.asarray(batch["rows"].is_valid()))

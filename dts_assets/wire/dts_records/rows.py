@@ -3,61 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.avro.clock_texts import clock_code
-from dts_assets.wire.avro.column_lists import column_lists
-from dts_assets.wire.avro.images import ClockColumns, ImageParts
-from dts_assets.wire.avro.records import Records, RecordSchema, read_records
-from dts_assets.wire.avro.side_by_side import Extent, Ints, Wanted
 from dts_assets.wire.columns.buffers import Bools
-from dts_assets.wire.columns.digests import digests
-from dts_assets.wire.columns.pivot import pivot, typed_values
+from dts_assets.wire.columns.image_parts import ImageParts, Ints
+from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
+from dts_assets.wire.dts_records import OPERATIONS
+from dts_assets.wire.dts_records.blocks import RowBlock
 from dts_assets.wire.format import DecodedChanges
 
-OPERATIONS = ("insert", "update", "delete", "read")
-_INSERT, _UPDATE, _DELETE, _READ = range(len(OPERATIONS))
+_DONE = ("insert", "update", "delete", "read")
+_UPDATE, _DELETE = _DONE.index("update"), _DONE.index("delete")
 _UNKNOWN = -1
-_OPERATIONS = pa.array(OPERATIONS)
-
-_WANTED: Mapping[str, Wanted] = {
-    "operation": None, "columns": Extent.BYTES, "key_names": Extent.BYTES, "before": None, "after": None
-}  # fmt: skip
-"""The fields that rows are made of."""
+_OPERATIONS = pa.array(_DONE)
 
 
 def changes_of(
     entries: pa.RecordBatch,
     tables: Mapping[TableId, tuple[Column, ...]],
-    schema: RecordSchema,
-    operations: Mapping[str, str],
+    blocks: Callable[[pa.Array], Iterable[RowBlock]],
     *,
-    zone: str,
+    reading: Reading,
 ) -> DecodedChanges:
     """Return the row changes of entries, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them.
 
-    ``operations`` says which of :data:`OPERATIONS` each text in the field ``operation`` stands for. ``zone`` (``+08:00``) is that
-    of wall clocks that are declared to be instants.
+    ``blocks`` reads payloads, and ``reading`` types their values.
     """
     wanted, codes = table_codes(entries, tables)
     order = np.argsort(codes, kind="stable")
     reject = Rejections(entries, wanted)
-    found = _Found(operations)
-    payloads = entries["payload"].take(pa.array(wanted[order]))
-    for records in read_records(schema, payloads, _WANTED):
-        found.add(records)
-        for number in records.failed.tolist():
-            reject.add(int(order[number]), Reason.UNDECODABLE_ENTRY, "its bytes are no record of the schema")
+    found = _Found()
+    for block in blocks(entries["payload"].take(pa.array(wanted[order]))):
+        found.add(block)
+        for one in block.unread:
+            reject.add(int(order[one.number]), Reason.UNDECODABLE_ENTRY, one.detail)
     usable, problems = found.usable()
     for places, reason, detail in problems:
         for place in places.tolist():
@@ -69,38 +56,21 @@ def changes_of(
     chunks = table_rows(tables, codes[numbers], found.lists[usable], found.groups, owners)
     before = found.before.image(usable, (done == _UPDATE) | (done == _DELETE))
     after = found.after.image(usable, done != _DELETE)
-    changes, unsigned = pivot(chunks, before, after, beside, reading=partial(typed_values, zone=zone))
+    changes, unsigned = pivot(chunks, before, after, beside, reading=reading)
     counts = found.before.unknown + found.after.unknown + Counter(before.unknown) + Counter(after.unknown)
     return DecodedChanges(changes, reject.all(), unsigned, dict(sorted(counts.items())))
-
-
-_SAID: Mapping[str, Wanted] = dict.fromkeys(("operation", "database", "table", "before", "after"), Extent.BYTES)
-
-
-def contents_of(payloads: pa.Array, schema: RecordSchema) -> npt.NDArray[np.int64]:
-    """Return a digest per record of what it says of its row.
-
-    A message that is no record is its own content.
-    """
-    said: list[bytes] = [b""] * len(payloads)
-    for records in read_records(schema, payloads, _SAID):
-        parts = zip(*(records.extents(role).to_pylist() for role in _SAID), strict=True)
-        for row, part in zip(records.rows.tolist(), parts, strict=True):
-            said[row] = b"\0".join(part)
-        for row in records.failed.tolist():
-            said[row] = payloads[row].as_py()
-    return digests(said)
 
 
 class _Found:
     """The records of a call, block by block: ``rows`` are their numbers among the payloads."""
 
-    def __init__(self, operations: Mapping[str, str]) -> None:
-        self._operations = operations
+    def __init__(self) -> None:
         self._rows: list[Ints] = [np.zeros(0, np.int64)]
         self._codes: list[Ints] = [np.zeros(0, np.int64)]
         self._lists: list[Ints] = [np.zeros(0, np.int64)]
         self._numbers: dict[ColumnList | None, int] = {}
+        self._own: list[tuple[Ints, Reason, str]] = []
+        self._count = 0
         self.before, self.after = ImageParts(), ImageParts()
 
     @property
@@ -120,18 +90,18 @@ class _Found:
     def groups(self) -> list[ColumnList | None]:
         return list(self._numbers)
 
-    def add(self, records: Records) -> None:
+    def add(self, block: RowBlock) -> None:
         """Add a block."""
-        self._rows.append(records.rows)
-        named = records.texts("operation").dictionary_encode()
-        known = [self._operation(name) for name in named.dictionary.to_pylist()]
+        self._own += [(self._count + np.flatnonzero(wrong), reason, detail) for wrong, reason, detail in block.faults]
+        self._count += len(block.rows)
+        self._rows.append(block.rows)
+        named = block.operations.dictionary_encode()
+        known = [_operation(name) for name in named.dictionary.to_pylist()]
         self._codes.append(np.asarray([*known, _UNKNOWN])[named.indices.fill_null(-1).to_numpy()])
-        codes, lists = column_lists(records)
-        numbers = np.asarray([self._numbers.setdefault(one, len(self._numbers)) for one in lists], np.int64)
-        self._lists.append(numbers[codes])
-        clocks = _clocks(codes, lists)
-        self.before.add(records, "before", clocks)
-        self.after.add(records, "after", clocks)
+        numbers = np.asarray([self._numbers.setdefault(one, len(self._numbers)) for one in block.lists], np.int64)
+        self._lists.append(numbers[block.codes])
+        self.before.add(block.before)
+        self.after.add(block.after)
 
     def usable(self) -> tuple[Ints, list[tuple[Ints, Reason, str]]]:
         """Return the places of records that can be used, and the faults of all others."""
@@ -152,16 +122,12 @@ class _Found:
         ):
             problems.append((np.flatnonzero(wrong & good), reason, detail))
             good &= ~wrong
+        for places, reason, detail in self._own:
+            problems.append((places[good[places]], reason, detail))
+            good[places] = False
         return np.flatnonzero(good), problems
 
-    def _operation(self, name: bytes) -> int:
-        operation = self._operations.get(name.decode(errors="replace"))
-        return _UNKNOWN if operation is None else OPERATIONS.index(operation)
 
-
-def _clocks(codes: npt.NDArray[np.int64], lists: list[ColumnList | None]) -> ClockColumns:
-    forms = [[] if one is None else [clock_code(column.original_type) for column in one.columns] for one in lists]
-    widths = np.asarray([len(one) for one in forms], np.int64)
-    firsts = np.cumsum(widths) - widths
-    joined = np.asarray([form for one in forms for form in one], np.int64)
-    return ClockColumns(joined, firsts[codes], widths[codes])
+def _operation(name: bytes) -> int:
+    operation = OPERATIONS.get(name.decode(errors="replace"))
+    return _UNKNOWN if operation is None else _DONE.index(operation)
