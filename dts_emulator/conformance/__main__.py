@@ -14,6 +14,7 @@ import click
 
 from dts_emulator.conformance.judge import Outcome, Verdict, judge
 from dts_emulator.conformance.reading import read_suite
+from dts_emulator.conformance.server_cases import server_cases
 from dts_emulator.conformance.writing import VERSION, digest_of_plain_files, write_suite
 from dts_emulator.errors import EmulatorError
 
@@ -26,7 +27,8 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--results", type=click.Path(path_type=Path, file_okay=False, exists=True), help="The folder of a consumer's rows."
 )
-def main(*, folder: Path | None, suite: Path | None, results: Path | None) -> None:
+@click.option("--with-servers", is_flag=True, help="Add cases that a MariaDB judges; it is started for them.")
+def main(*, folder: Path | None, suite: Path | None, results: Path | None, with_servers: bool) -> None:
     """Do one of both. A difference ends with 1, results that have nothing of any format with 2.
 
     Raises:
@@ -37,7 +39,7 @@ def main(*, folder: Path | None, suite: Path | None, results: Path | None) -> No
         raise click.UsageError("give FOLDER to write a suite, or --judge and --results")
     try:
         if folder is not None:
-            count = write_suite(folder)
+            count = write_suite(folder, more=server_cases() if with_servers else ())
             click.echo(f"{count} cases in {folder}, version {VERSION}, plain files {digest_of_plain_files(folder)}")
         elif suite is not None and results is not None:
             sys.exit(report(judge(read_suite(suite), results)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dts_emulator.conformance.change_cases import CHANGE_CASES
 from dts_emulator.conformance.delivery_cases import DELIVERY_CASES
@@ -14,7 +14,7 @@ from dts_emulator.conformance.value_cases import VALUE_CASES
 CASES: tuple[Case, ...] = (*VALUE_CASES, *CHANGE_CASES, *DELIVERY_CASES, *POSTGRESQL_CASES, *GENERATED_CASES)
 
 
-def places() -> Iterator[tuple[str, Case]]:
+def places(cases: Sequence[Case] = CASES) -> Iterator[tuple[str, Case]]:
     """Yield each case in each of its formats, format by format."""
-    names = dict.fromkeys(name for case in CASES for name in case.formats)
-    yield from ((name, case) for name in names for case in CASES if name in case.formats)
+    names = dict.fromkeys(name for case in cases for name in case.formats)
+    yield from ((name, case) for name in names for case in cases if name in case.formats)

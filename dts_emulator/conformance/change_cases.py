@@ -1,4 +1,4 @@
-"""Cases about changes of rows: keys that move, minimal images, tables without a key, names, statements and full loads."""
+"""Cases about changes: moved keys, minimal images, tables without a key, names, statements, full loads."""
 
 from __future__ import annotations
 

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dts_emulator.conformance.expected import Case
 from dts_emulator.conformance.formats import ABILITIES, Abilities
 from dts_emulator.conformance.mysql_cases import TWO_PARTITIONS, MysqlCase
-from dts_emulator.conformance.plays import made_anew, restarted, restarted_within_pieces, with_broken_messages
+from dts_emulator.conformance.plays import (
+    made_anew,
+    restarted,
+    restarted_within_pieces,
+    with_broken_messages,
+    with_repeated_messages,
+)
 from dts_emulator.conformance.story import Named, Story, column, each, key
 
 _PIECES = "Tencent Cloud, data subscription Kafka edition (571/58779), Envelope: total, index and data"
@@ -110,6 +116,17 @@ def _truncated(story: Story, abilities: Abilities) -> None:
     story.insert(table, *each(range(6, 9), lambda number: {"id": number, "n": -number, "note": "new"}))
 
 
+def _topics(story: Story, abilities: Abilities) -> None:
+    first, second = (
+        story.create(name, "id INT PRIMARY KEY, n INT", key(), column("n", "int(11)")) for name in ("one", "two")
+    )
+    for table in (first, second):
+        story.insert(table, *each(range(1, 5), lambda number: {"id": number, "n": number}))
+    story.truncate(first)
+    story.insert(first, {"id": 2, "n": 22})
+    story.update(second, {"id": 1}, {"id": 9})
+
+
 def _marks(story: Story, abilities: Abilities) -> None:
     story.pause = 25  # a CHECKPOINT falls between any two transactions, a HEARTBEAT between some
     table = _items(story)
@@ -171,6 +188,11 @@ DELIVERY_CASES: tuple[Case, ...] = tuple(
             judges_changes=_tells_copies, has_copies=True,
         ),
         MysqlCase(
+            "messages_that_a_producer_sends_twice", "Every third message stands twice, one behind the other",
+            "a change is applied twice, or a piece of a set is joined twice", _RESTARTS, _large, play=with_repeated_messages,
+            options={"max_message_bytes": 300}, judges_changes=_tells_copies, has_copies=True,
+        ),
+        MysqlCase(
             "redelivery_in_other_pieces", "The task stops within the pieces of a set, and cuts the set otherwise when it goes on",
             "pieces of two deliveries are joined, or the second delivery is not taken for a copy", _PIECES, _again_in_pieces,
             where=lambda abilities: abilities.pieces, play=restarted_within_pieces, options={"max_message_bytes": 300},
@@ -190,6 +212,12 @@ DELIVERY_CASES: tuple[Case, ...] = tuple(
             "truncate_in_two_partitions", "TRUNCATE TABLE stands in one Kafka partition or in both, rows stand in both",
             "rows of the other partition stay, or a copy of the statement empties the table again", _RESTARTS, _truncated,
             options=TWO_PARTITIONS,
+        ),
+        MysqlCase(
+            "a_topic_for_each_table", "Each table has a topic, and statements have another one",
+            "topics are read one after the other, so that TRUNCATE empties a table at a wrong moment", _RESTARTS, _topics,
+            where=lambda abilities: abilities.copies == "id",
+            options={"topic_policy": 1, "topic_template": "conformance-$database$-$tablename$"},
         ),
         MysqlCase(
             "checkpoints_and_heartbeats_between", "CHECKPOINT and HEARTBEAT stand between changes, BEGIN and COMMIT around them",

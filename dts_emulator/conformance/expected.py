@@ -1,4 +1,4 @@
-"""The values of a case: what its messages are, and the rows and changes that a right consumer ends with."""
+"""A case: its messages, and the rows and changes that a right consumer ends with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dts_emulator.conformance.texts import ValueKind, in_milliseconds, kind_of_t
 from dts_emulator.messages.message import Message
 
 TextRow = Mapping[str, str | None]
-"""The canonical texts of a row by column; NULL is None, and a column that an image does not carry is left out."""
+"""The canonical texts of a row by column. NULL is None, and a column that an image does not carry is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class ExpectedTable:
 class Built:
     """A case in one format.
 
+    ``assumes`` is said where the vendor's pages are silent, and the messages are made by an assumption of the emulator.
     ``quarantine`` counts messages or events that cannot be used, by the reason that dts-assets gives. ``schema`` is the file
     that the messages are read with. ``lineages`` is the number of servers or tasks that the topic tells one after the other.
     """
@@ -87,6 +88,8 @@ class Built:
     quarantine: Mapping[str, int] = field(default_factory=dict)
     has_copies: bool = False
     lineages: int = 1
+    assumes: str | None = None
+    judged_by: str = "a model of the tables"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Abilities:
 
 ABILITIES: Mapping[str, Abilities] = {
     "dts-protobuf": Abilities(DTS, "position", pieces=True, marks=True),
-    "dts-avro": Abilities(DTS, "position", marks=True, milliseconds=True),
+    "dts-avro": Abilities(DTS, "position", marks=True, milliseconds=True, zero_instants=False),
     "drs-json": Abilities(DRS, "id", full_load=True, zero_instants=False, is_json=True),
     "drs-json-c": Abilities(DRS, "id", full_load=True, wall_clock=True, is_json=True),
     "drs-avro": Abilities(DRS, "id", full_load=True, zero_instants=False, frames=True),

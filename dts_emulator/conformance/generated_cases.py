@@ -1,4 +1,4 @@
-"""Cases of Oracle and SQL Server by way of DRS JSON: a seeded workload, and the model that holds its tables."""
+"""Cases of Oracle and SQL Server by DRS JSON: a seeded workload, and the model of its tables."""
 
 from __future__ import annotations
 

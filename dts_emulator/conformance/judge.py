@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a case, with differences in words: tables, counts of rows and names of columns, and no values."""
+    """The outcome of a case. Differences name tables, counts of rows and columns, and no values."""
 
     case: ReadCase
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""What all cases of the MySQL family share: a story is told to the task of each format that can tell it."""
+"""Cases of the MySQL family: a story is told to the task of each format that can."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class MysqlCase:
     quarantine: Callable[[str], Mapping[str, int]] = lambda name: {}
     has_copies: bool = False
     lineages: int = 1
+    assumes: Mapping[str, str] = field(default_factory=dict)
+    """By format, the assumption that its messages are made by."""
 
     def case(self) -> Case:
         """Return the case in all formats that can tell it."""
@@ -62,4 +64,5 @@ class MysqlCase:
             quarantine=self.quarantine(name),
             has_copies=self.has_copies,
             lineages=self.lineages,
+            assumes=self.assumes.get(name),
         )

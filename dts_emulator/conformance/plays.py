@@ -1,7 +1,8 @@
-"""Ways in which a task tells a story: from end to end, or with restarts, other pieces, other servers and a full load."""
+"""Ways to tell a story: from end to end, with restarts, other pieces, other servers, a full load."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,7 +50,7 @@ def from_end_to_end(stage: Stage, story: Story) -> list[Message]:
 
 
 def restarted(stage: Stage, story: Story) -> list[Message]:
-    """Stop behind the mark ``stopped`` and go on from the mark ``kept``, so that the part between them comes twice."""
+    """Stop behind the mark ``stopped`` and go on from ``kept``: the part between them comes twice."""
     return _restarted(stage, story)
 
 
@@ -62,7 +63,7 @@ def restarted_within_pieces(stage: Stage, story: Story) -> list[Message]:
 
 
 def made_anew(stage: Stage, story: Story) -> list[Message]:
-    """Remove the task behind the mark ``stopped``, and make another one that reads on and numbers its messages from one."""
+    """Make another task behind the mark ``stopped``, which reads on and numbers its messages from one."""
     stopped = story.marks["stopped"]
     first = _Told(stage, stage.options)
     first.tell(story.transactions[:stopped])
@@ -89,7 +90,7 @@ def with_full_load(stage: Stage, story: Story) -> list[Message]:
 
 
 def with_escapes(stage: Stage, story: Story) -> list[Message]:
-    """Write every character beyond ASCII as an escape, and slashes, too: all of them are equal texts of JSON."""
+    """Write every character beyond ASCII as an escape, and slashes, too: JSON has equal texts then."""
     return [replace(one, value=_escaped(one.value.decode()).encode("ascii")) for one in from_end_to_end(stage, story)]
 
 
@@ -103,6 +104,17 @@ def with_broken_messages(stage: Stage, story: Story) -> list[Message]:
         if not shift:
             later[one.partition] = 1
             found.append(replace(one, offset=one.offset + 1, value=b"\xff\xfe no message", headers=()))
+    return found
+
+
+def with_repeated_messages(stage: Stage, story: Story) -> list[Message]:
+    """Send every third message of a Kafka partition twice, as a producer does that got no answer."""
+    found: list[Message] = []
+    offsets: Counter[int] = Counter()
+    for one in from_end_to_end(stage, story):
+        for _ in range(2 if one.offset % 3 == 1 else 1):
+            found.append(replace(one, offset=offsets[one.partition]))
+            offsets[one.partition] += 1
     return found
 
 

@@ -1,4 +1,4 @@
-"""Cases of PostgreSQL by way of DRS JSON: large values that were not logged, replica identities, names and types."""
+"""Cases of PostgreSQL by DRS JSON: large values that were not logged, replica identities, names, types."""
 
 from __future__ import annotations
 

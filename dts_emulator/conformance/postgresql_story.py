@@ -1,4 +1,4 @@
-"""A story of a PostgreSQL's tables: row changes as logical decoding tells them, and the rows that they leave in a model."""
+"""A story of a PostgreSQL's tables, told as logical decoding tells it, and a model of its rows."""
 
 from __future__ import annotations
 

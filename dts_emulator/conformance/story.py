@@ -1,4 +1,4 @@
-"""A story of tables that is told to a task, and held in memory by a model that knows no format.
+"""A story of tables for a task, and a model of them that knows no format.
 
 Each action becomes the events of a binlog on one side, and changes the rows of the model on the other. The model is the judge.
 """
@@ -115,7 +115,7 @@ class Story:
         self._say(table, told)
 
     def update_that_is_lost(self, table: Named, found: Row, changed: Row) -> None:
-        """Update with minimal images in a format whose message does not tell the row then, so that no consumer can apply it."""
+        """Update with minimal images where the message does not tell the row then: no consumer can apply it."""
         held = self._tables[table]
         rows, changes = list(held.rows), list(held.changes)
         self.update(table, found, changed, minimal=True)
@@ -222,7 +222,7 @@ class _Held:
     changes: list[ExpectedChange] = field(default_factory=list)
 
     def key_of(self, row: Row) -> Row:
-        """Return the image of an old row that has its key alone; without a key it is the whole row."""
+        """Return the minimal image of an old row: its key, or the whole row without one."""
         keys = [one.name for one in self.columns if one.is_key]
         return {one.name: row[one.name] if one.name in keys or not keys else ABSENT for one in self.columns}
 
@@ -270,7 +270,7 @@ def _texts(row: Row | None) -> TextRow | None:
 
 
 def _value(described: SourceColumn, cell: Cell) -> Value:
-    """Return a cell as the binlog has it: text in the character set of its column, an instant as seconds."""
+    """Return a cell as the binlog has it: text in its character set, an instant as seconds."""
     if not isinstance(cell, str):
         return cell
     if described.kind in (Kind.TEXT, Kind.JSON):

@@ -55,7 +55,7 @@ def kind_of_type(source_type: str) -> ValueKind:
 
 
 def text_of_value(value: int | float | str | bytes) -> str:
-    """Return the text of a value in the suite: bytes as hexadecimal digits, and numbers in their shortest form."""
+    """Return the text of a value: bytes as hexadecimal digits, and numbers in their shortest form."""
     if isinstance(value, bytes):
         return value.hex().upper()
     return value if isinstance(value, str) else repr(value)

@@ -1,4 +1,4 @@
-"""Writes the suite: each case in each of its formats, the list of cases, and the sums of all files."""
+"""Writes the suite: cases in all their formats, their list, and the sums of all files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,21 @@ TOPIC = "conformance"
 _LINE_ENDS = str.maketrans({one: f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"})
 
 
-def write_suite(folder: Path) -> int:
-    """Write the suite into a folder that is empty or has another suite, and return the number of its cases.
+def write_suite(folder: Path, *, more: Sequence[Case] = ()) -> int:
+    """Write the suite into a folder, and return the number of its cases. Another suite there is replaced.
+
+    ``more`` are cases beside those of the catalog, which are no part of the version.
 
     Raises:
         NotASuite: The folder holds something else.
     """
     _clear(folder)
+    cases = (*CASES, *more)
     listed = []
-    for format_name, case in places():
+    for format_name, case in places(cases):
         write_case(case, format_name, folder / format_name / case.name)
         listed.append({"format": format_name, "case": case.name, "title": case.title})
-    (folder / "README.md").write_text(readme(VERSION, CASES), "utf-8")
+    (folder / "README.md").write_text(readme(VERSION, cases), "utf-8")
     sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in _files(folder) if path.name != SUITE}
     _write(folder / SUITE, {"suite": "dts-assets conformance", "version": VERSION, "cases": listed, "sha256": sums})
     return len(listed)
@@ -72,7 +75,7 @@ def write_case(case: Case, format_name: str, folder: Path) -> None:
 
 
 def digest_of_plain_files(folder: Path) -> str:
-    """Return the SHA-256 of all plain files of a suite, without the Parquet files, whose writer has versions of its own."""
+    """Return the SHA-256 of all plain files of a suite. The writer of Parquet files has versions of its own."""
     sums = json.loads((folder / SUITE).read_text("utf-8"))["sha256"]
     lines = "".join(f"{name} {one}\n" for name, one in sorted(sums.items()) if not name.endswith(".parquet"))
     return hashlib.sha256(lines.encode()).hexdigest()
@@ -91,10 +94,11 @@ def _described(case: Case, built: Built, format_name: str) -> Mapping[str, Any]:
         "title": case.title,
         "trap": case.trap,
         "rule": case.rule,
+        "assumes": built.assumes,
+        "judged_by": built.judged_by,
         "source_type": built.source_type,
         "source_time_zone": built.time_zone,
-        "topic": TOPIC,
-        "kafka_partitions": built.partitions,
+        "topics": _topics(built),
         "messages": len(built.messages),
         "schema": None if built.schema is None else SCHEMA,
         "has_copies": built.has_copies,
@@ -102,6 +106,12 @@ def _described(case: Case, built: Built, format_name: str) -> Mapping[str, Any]:
         "quarantine": dict(built.quarantine),
         "tables": [_table(table) for table in built.tables],
     }
+
+
+def _topics(built: Built) -> Mapping[str, int]:
+    """Return the topics of a case with the number of their Kafka partitions."""
+    names = {one.topic or TOPIC for one in built.messages}
+    return dict.fromkeys(sorted(names), built.partitions)
 
 
 def _table(table: ExpectedTable) -> Mapping[str, Any]:

@@ -28,8 +28,11 @@ def consumed(case: ReadCase, folder: Path) -> Harness:
     times = pq.read_table(case.folder / CAPTURE, columns=["timestamp"])["timestamp"].to_pylist()
     first, last = (datetime.fromtimestamp(one.timestamp() // 3600 * 3600, UTC) for one in (min(times), max(times)))
     options: dict[str, Any] = {"schema": str(case.folder / SCHEMA)} if case.described["schema"] else {}
+    topics: dict[str, int] = case.described["topics"]
+    if len(topics) > 1:
+        options["topics"] = topics
     harness = bench_in_process(folder, "conformance").open(
-        case.folder / CAPTURE, format=case.format, partitions=case.described["kafka_partitions"],
+        case.folder / CAPTURE, format=case.format, partitions=sum(topics.values()),
         window={"every": HOUR, "start": first, "end": last + HOUR}, tables={"include": ["*"]},
         source_time_zone=case.described["source_time_zone"], **options,
     )  # fmt: skip

@@ -16,17 +16,9 @@ from dts_emulator.conformance import __main__ as command
 from dts_emulator.conformance.judge import Outcome, judge
 from dts_emulator.conformance.reading import CHANGES, EXPECTED, ReadCase, read_suite
 from dts_emulator.conformance.texts import ValueKind, comparable
-from dts_emulator.conformance.writing import write_suite
 from dts_emulator.errors import NotAResult
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("suite")
-    write_suite(folder)
-    return folder
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from dts_emulator.conformance.catalog import places
 from dts_emulator.conformance.judge import Outcome, judge
 from dts_emulator.conformance.reading import ReadCase, read_suite
-from dts_emulator.conformance.writing import write_suite
 from tests.dts_emulator.conformance.product import consumed, write_result
 from tests.tiers import chosen
 
@@ -25,15 +24,13 @@ FIRST = [
 
 
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ReadCase]:
-    folder = tmp_path_factory.mktemp("suite")
-    write_suite(folder)
-    return {case.label: case for case in read_suite(folder)}
+def cases(suite: Path) -> dict[str, ReadCase]:
+    return {case.label: case for case in read_suite(suite)}
 
 
 @pytest.mark.parametrize("label", chosen([*FIRST, *(one for one in LABELS if one not in FIRST)], len(FIRST)))
-def test_the_product_passes_every_case(suite: dict[str, ReadCase], label: str, tmp_path: Path) -> None:
-    case, results = suite[label], tmp_path / "results"
+def test_the_product_passes_every_case(cases: dict[str, ReadCase], label: str, tmp_path: Path) -> None:
+    case, results = cases[label], tmp_path / "results"
     write_result(case, consumed(case, tmp_path), results)
     wanted = {one["file"] for one in case.described["tables"] if one["changes"] is not None}
     assert {path.name for path in results.glob("*/*/changes/*.jsonl")} == wanted, "changes are judged, too"

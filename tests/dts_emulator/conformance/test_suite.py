@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from dts_assets.settings.formats import registered_formats
 from dts_emulator.conformance import __main__ as command
-from dts_emulator.conformance.catalog import CASES, places
+from dts_emulator.conformance import catalog
 from dts_emulator.conformance.formats import ABILITIES
 from dts_emulator.conformance.reading import CAPTURE, CASE, CHANGES, EXPECTED, MESSAGES, SUITE, ReadCase, read_suite
 from dts_emulator.conformance.writing import VERSION, digest_of_plain_files, file_of, write_suite
@@ -24,13 +24,6 @@ from dts_emulator.errors import NotASuite
 
 HOUSE = Path(__file__).parents[3]
 VERSIONS = HOUSE / "dts_emulator" / "conformance" / "versions.txt"
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("suite")
-    write_suite(folder)
-    return folder
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -47,11 +40,11 @@ def test_another_process_writes_equal_bytes(suite: Path, tmp_path: Path) -> None
 
 
 def test_every_format_has_cases() -> None:
-    formats = {name for name, _ in places()}
+    formats = {name for name, _ in catalog.places()}
     assert formats == set(registered_formats()), "add the format to ABILITIES in dts_emulator/conformance/formats.py"
     assert set(ABILITIES) <= formats
     for name in formats:
-        assert sum(name == one for one, _ in places()) > 20
+        assert sum(name == one for one, _ in catalog.places()) > 20
 
 
 def test_a_version_has_one_content(suite: Path) -> None:
@@ -63,8 +56,8 @@ def test_a_version_has_one_content(suite: Path) -> None:
 
 
 def test_names_are_their_own_and_say_what_happens() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    for case in CASES:
+    assert len({case.name for case in catalog.CASES}) == len(catalog.CASES)
+    for case in catalog.CASES:
         assert case.formats, case.name
         assert all((case.title, case.trap, case.rule)), case.name
         assert case.name.replace("_", "").isalnum()
@@ -82,7 +75,8 @@ def test_a_case_says_what_its_files_hold(suite: Path) -> None:
         assert (described["format"], described["case"]) == (case.format, case.name)
         messages = [json.loads(line) for line in (case.folder / MESSAGES).read_text("utf-8").splitlines()]
         assert len(messages) == described["messages"] > 0
-        assert {one["partition"] for one in messages} == set(range(described["kafka_partitions"])), case.label
+        places = {(name, number) for name, count in described["topics"].items() for number in range(count)}
+        assert {(one["topic"], one["partition"]) for one in messages} == places, case.label
         assert {path.name for path in (case.folder / EXPECTED).iterdir()} == {
             one["file"] for one in described["tables"]
         }
@@ -124,17 +118,17 @@ def test_the_parquet_files_hold_the_same_messages(suite: Path) -> None:
 
 def test_offsets_of_each_partition_follow_each_other(suite: Path) -> None:
     for case in cases(suite):
-        offsets: defaultdict[int, list[int]] = defaultdict(list)
+        offsets: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for line in (case.folder / MESSAGES).read_text("utf-8").splitlines():
             one = json.loads(line)
-            offsets[one["partition"]].append(one["offset"])
+            offsets[one["topic"], one["partition"]].append(one["offset"])
         for numbers in offsets.values():
             assert numbers == list(range(len(numbers))), case.label
 
 
 def test_the_readme_lists_every_case(suite: Path) -> None:
     text = (suite / "README.md").read_text("utf-8")
-    assert all(f"| `{case.name}` |" in text for case in CASES)
+    assert all(f"| `{case.name}` |" in text for case in catalog.CASES)
     assert "{" not in text.replace('{"a": 1}', "")
 
 
