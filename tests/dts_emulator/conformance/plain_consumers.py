@@ -1,8 +1,8 @@
 """Plain consumers, as somebody writes one in an afternoon with the vendor's page beside it. Nothing here is of this product.
 
-Values are read as the pages say, and as a case assumes. Kafka partitions are read one after the other, as a consumer gets them that catches up, and each
-message is applied as if it came once. Statements are passed over, a column that an image lacks is NULL, and a message that cannot
-be read ends the consumer. Its changelog has each row of each message.
+Values are read as the pages say, and as a case assumes. Kafka partitions are read one after the other, as a consumer gets them
+that catches up, and each message is applied as if it came once. Statements are passed over, a column that an image lacks is NULL,
+and a message that cannot be read ends the consumer. Its changelog has each row of each message.
 """
 
 from __future__ import annotations
