@@ -11,6 +11,8 @@ EmulatorError
 ├── NotACapture          a folder cannot be read, or written, as a capture
 ├── NoRoomForFault       a recorded topic is too small for the faults that were asked for
 ├── FolderTaken          the folder of a live pipeline holds something else
+├── NotASuite            a folder has no conformance suite, or another file than was written
+├── NotAResult           a file of a consumer's results cannot be read
 ├── ChildEnded           a process of a live pipeline has ended
 └── ChildNotReady        a process of a live pipeline does not become ready
 """
@@ -154,6 +156,31 @@ class FolderTaken(EmulatorError):
 
     def __str__(self) -> str:
         return f"The folder {self.folder} is not empty and was not made by `make live`. Name another one, or remove this one."
+
+
+class NotASuite(EmulatorError):
+    """A folder that has no conformance suite, or in which a file of the suite is another one."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.folder} cannot be used as a conformance suite: {self.reason}"
+
+
+class NotAResult(EmulatorError):
+    """A file of a consumer's results that cannot be read."""
+
+    def __init__(self, file: Path, line: int, reason: str) -> None:
+        super().__init__(file, line, reason)
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}"
 
 
 class ChildEnded(EmulatorError):

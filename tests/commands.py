@@ -54,6 +54,7 @@ CHEAP = (
     "dts-assets sniff examples/shop",
     "dts-assets faults examples/shop damaged",
     "dts-assets statements --capture examples/shop --format dts-protobuf --table shopdb.coupons",
+    "python -m dts_emulator.conformance ./suite",
 )
 """Commands that need no lake. They run in the first tier."""
 
@@ -104,6 +105,9 @@ NOT_RUN = {
     "--partitions 4 --checkpoint task.json": "follows a server and a broker of the reader's; tests/dts_emulator/tasks does",
     "python -m dts_emulator.workload --socket /run/mysqld/mysqld.sock --rate 500 --ddl --log commits.jsonl":
         "works on a server of the reader's without end; tests/dts_emulator/workload does",
+    "python -m dts_emulator.conformance --judge ./suite --results ./mine":
+        "wants rows of another consumer; tests/dts_emulator/conformance makes some",
+    "python -m dts_emulator.conformance ./suite --with-servers": "starts servers; tests/dts_emulator/conformance does",
     "python -m benchmarks.backfill": "takes minutes; tests/benchmarks runs it with few windows",
     "python -m examples.shop_maker": "writes the example anew, which is in the repository",
     'pip install "dts-assets[postgres]"': "installs a package from a network",

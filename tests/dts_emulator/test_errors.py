@@ -22,6 +22,8 @@ EXAMPLES = (
     errors.NotACapture(Path("capture"), "there is no Parquet file in it"),
     errors.NoRoomForFault("drop"),
     errors.FolderTaken(Path("live")),
+    errors.NotASuite(Path("suite"), "there is no suite.json"),
+    errors.NotAResult(Path("rows/d.t.jsonl"), 3, "an object of JSON is expected"),
     errors.ChildEnded("daemon", code=-9, log=LOG, last_lines=("killed",)),
     errors.ChildNotReady("daemon", seconds=5, log=LOG, last_lines=("waiting",)),
 )
