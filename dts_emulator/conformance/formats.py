@@ -38,6 +38,9 @@ class Abilities:
 ABILITIES: Mapping[str, Abilities] = {
     "dts-protobuf": Abilities(DTS, "position", pieces=True, marks=True),
     "dts-avro": Abilities(DTS, "position", marks=True, milliseconds=True, zero_instants=False),
+    "dts-json": Abilities(
+        DTS, "position", marks=True, absent=False, milliseconds=True, zero_instants=False, is_json=True
+    ),
     "drs-json": Abilities(DRS, "id", full_load=True, zero_instants=False, is_json=True),
     "drs-json-c": Abilities(DRS, "id", full_load=True, wall_clock=True, is_json=True),
     "drs-avro": Abilities(DRS, "id", full_load=True, zero_instants=False, frames=True),

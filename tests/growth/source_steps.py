@@ -7,8 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dts_assets.model.collections import COLLECTION, lake_column
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.stages.change_columns import RowShape
+from dts_assets.stages.document_fields import with_fields
+from dts_assets.stages.document_rows import as_stored, with_images
 from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of
 from dts_assets.wire.documents.shell_syntax import document_of
 from dts_assets.wire.documents.updates import checked_update, updated
@@ -63,9 +67,50 @@ def _updated(given: tuple[dict[str, Any], dict[str, Any]]) -> None:
     assert not updated(*given).doubts
 
 
+def _document_messages(count: int) -> pa.Array:
+    """Inserts and updates of a few documents."""
+    fields = {"db": "d", "coll": "t", "dbType": "MongoDB", "es": 1, "ts": 1, "clusterTime": "5:1"}
+    inserted = {**fields, "op": "INSERT", "recordType": "insert"}
+    updated_ones = {**fields, "op": "UPDATE", "recordType": "update"}
+    made = [
+        {**inserted, "id": number, "value": f'{{"_id": {number % 7}, "a": [{number}]}}'}
+        if number % 3 == 0
+        else {**updated_ones, "id": number, "value": '{"$set": {"a.0": 5}}', "where": f'{{"_id": {number % 7}}}'}
+        for number in range(count)
+    ]
+    return pa.array([json.dumps(one).encode() for one in made], pa.binary())
+
+
+COLLECTION_TABLE = TableId("d", "", "t")
+COLLECTION_COLUMNS = tuple(lake_column(one, "string") for one in COLLECTION)
+
+
+def _read_documents(messages: pa.Array) -> None:
+    wire = DrsJson()
+    (made,) = wire.changes(wire.entries(messages).batch, {COLLECTION_TABLE: COLLECTION_COLUMNS}).tables
+    assert with_images(as_stored(made.batch)).num_rows == len(messages)
+
+
+def _rows_of_documents(count: int) -> tuple[pa.RecordBatch, RowShape]:
+    """Rows of a snapshot, and its shape with a field of documents as a column."""
+    columns = {name: pa.array([str(number) for number in range(count)]) for name in ("_id", "_id_type")}
+    columns["document"] = pa.array([f'{{"_id":{number},"a":{{"b":"x"}}}}' for number in range(count)])
+    schema = pa.schema({name: pa.string() for name in (*columns, "b")})
+    names = tuple(columns)
+    return pa.RecordBatch.from_pydict(columns), RowShape.of(
+        COLLECTION_COLUMNS, names, schema, unfit=False, added=("b=a.b",)
+    )
+
+
+def _with_fields(given: tuple[pa.RecordBatch, RowShape]) -> None:
+    assert with_fields(*given).column("b").null_count == 0
+
+
 SOURCE_STEPS: dict[str, Case] = {
     "messages with a schema": (lambda count: _messages(count, typed=True), _read),
     "messages with a schema and no types": (lambda count: _messages(count, typed=False), _read),
     "fields of a document": (_document, _written),
     "paths of an update": (_update, _updated),
+    "messages about documents": (_document_messages, _read_documents),
+    "fields of documents as columns": (_rows_of_documents, _with_fields),
 }

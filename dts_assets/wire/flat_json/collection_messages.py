@@ -65,7 +65,7 @@ _KNOWN = frozenset(CollectionMessage.__struct_fields__)
 
 
 def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] | None:
-    """Return the head of a message about a collection, and the fields that the vendor's table does not have.
+    """Return the head of a message about a collection, and fields beyond the vendor's table.
 
     These are texts. None stands for a message that is not about a collection.
 
