@@ -27,6 +27,8 @@ from dts_emulator.faults.injection import Kind
 from dts_emulator.faults.recorded_topic import Topic
 from tests.soak import canal_mutations
 from tests.soak.canal_topic import canal_topic
+from tests.soak.documents_topic import TABLES as DOCUMENT_TABLES
+from tests.soak.documents_topic import in_documents
 from tests.soak.drs_topic import TABLES as DRS_TABLES
 from tests.soak.drs_topic import drs_topic
 from tests.soak.mutations import Recording, Report, shop, slice_of
@@ -120,6 +122,12 @@ def run_of_postgresql(seed: int) -> Report:
     return _drs_report(in_postgresql(topic), DrsJson(), seed, POSTGRESQL_TABLES)
 
 
+def run_of_documents(seed: int) -> Report:
+    """An hour of a task by seed that tells documents, with faults in it."""
+    topic = drs_topic(seed, _DRS_MESSAGES, _START, timedelta(hours=1), form=DrsJson.name)
+    return _drs_report(in_documents(topic), DrsJson(), seed, DOCUMENT_TABLES)
+
+
 def _drs_report(
     topic: Topic, wire: WireFormat, seed: int, tables: Mapping[TableId, tuple[Column, ...]] = DRS_TABLES
 ) -> Report:
@@ -145,6 +153,7 @@ RUNS: Mapping[str, Callable[[int], Report]] = {
     "drs-avro": run_of_drs_avro,
     **{wire.name: partial(run_of_drs, wire) for wire in (DrsJson(), DrsJsonC())},
     "drs-json with schemas": run_of_postgresql,
+    "drs-json of documents": run_of_documents,
     "canal-json": run_of_canal,
 }
 """One run by its seed, of each format."""
