@@ -53,6 +53,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
         for new in given & renamed.keys()
         if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }
+    # A shape that a name had twice counts from where it had it first.
     if found := {
         shape: at
         for new in named

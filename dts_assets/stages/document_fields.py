@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dts_assets.stages.change_columns import RowShape
+from dts_assets.stages.row_folds import in_schema
 from dts_assets.wire.documents.extended_json import text_of, value_of
 
 
@@ -27,8 +28,7 @@ def with_fields(rows: pa.RecordBatch, shape: RowShape) -> pa.RecordBatch:
             found[name].append(_text_at(document, path))
     columns = {name: rows.column(name) for name in rows.schema.names}
     columns |= {name: pa.array(values, shape.schema.field(name).type) for name, values in found.items()}
-    wanted = [name for name in (*shape.schema.names, *columns) if name in columns]
-    return pa.RecordBatch.from_pydict({name: columns[name] for name in dict.fromkeys(wanted)})
+    return in_schema(columns, shape)
 
 
 def _text_at(value: Any, path: tuple[str, ...]) -> str | None:

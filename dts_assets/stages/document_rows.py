@@ -34,7 +34,7 @@ def as_stored(rows: pa.RecordBatch) -> pa.RecordBatch:
         UPDATE: pc.if_else(is_partial, document, none),
     }
     columns = {name: rows.column(name) for name in rows.schema.names}
-    return pa.RecordBatch.from_pydict({"op": columns.pop("op"), **beside} | {**columns, **beside})
+    return pa.RecordBatch.from_pydict(columns | beside)
 
 
 def _has(image: pa.StructArray, name: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +40,11 @@ def with_documents(
     groups = codes * (len(truncations) + 1) + eras_of(operations, truncations, shape.shard_keys)
     order = by_key_in_order(operations, groups)
     begins = np.flatnonzero(starts_of(order, groups))
+    ends = np.append(begins[1:], len(order))
+    has_updates = np.logical_or.reduceat(partial[order], begins)
     left = _Walk(operations, place, partial)
-    for start, end in pairwise([*begins.tolist(), len(order)]):
-        if partial[order[start:end]].any():
-            left.follow(order[start:end].tolist())
+    for start, end in zip(begins[has_updates].tolist(), ends[has_updates].tolist(), strict=True):
+        left.follow(order[start:end].tolist())
     return left.operations(), NotRemoved(unseen=len(left.unseen), misfits=left.misfits)
 
 

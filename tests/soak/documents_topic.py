@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from dts_assets.model.collections import COLLECTION, lake_column
 from dts_assets.model.tables import TableId
 from dts_emulator.drs.generated_documents import shell_text
 from dts_emulator.faults.recorded_topic import Topic
-from tests.soak.drs_topic import KEYS
+from tests.soak.drs_topic import KEYS, retold
 
 TABLES = {TableId("shop", "", name): tuple(lake_column(one, "string") for one in COLLECTION) for name in KEYS}
 
 
 def in_documents(topic: Topic) -> Topic:
     """A topic about collections; an update of a row that keeps its key tells its fields alone."""
-    return replace(
-        topic,
-        partitions={
-            number: [replace(one, value=_told(one.value)) for one in lane] for number, lane in topic.partitions.items()
-        },
-    )
+    return retold(topic, _told)
 
 
 def _told(value: bytes | None) -> bytes | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_emulator.faults.recorded_topic import Topic
-from tests.soak.drs_topic import KEYS
+from tests.soak.drs_topic import KEYS, retold
 
 TYPES: Mapping[str, Mapping[str, str]] = {
     "accounts": {
@@ -38,12 +37,7 @@ TABLES = {
 
 def in_postgresql(topic: Topic) -> Topic:
     """A topic of DRS JSON whose tables have a schema; a large text that an UPDATE leaves as it was is not sent."""
-    return replace(
-        topic,
-        partitions={
-            number: [replace(one, value=_told(one.value)) for one in lane] for number, lane in topic.partitions.items()
-        },
-    )
+    return retold(topic, _told)
 
 
 def _told(value: bytes | None) -> bytes | None:

@@ -69,7 +69,8 @@ class DrsJson(DrsMessages):
 
         collections = {table: columns for table, columns in tables.items() if is_collection(columns)}
         others = {table: columns for table, columns in tables.items() if table.schema}
-        of_mysql = {table: columns for table, columns in tables.items() if table not in {**collections, **others}}
+        apart = collections.keys() | others.keys()
+        of_mysql = {table: columns for table, columns in tables.items() if table not in apart}
         found = [DrsMessages.changes(self, entries, of_mysql)] if of_mysql else []
         if collections:
             found.append(collection_changes(entries, collections))

@@ -17,10 +17,10 @@ from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.casts import matches
 from dts_assets.wire.columns.integers import Integers, whole_numbers
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_json.messages import (
-    MALFORMED,
     NO_MESSAGE_TYPE,
     OF_MONGODB,
     ColumnLists,
@@ -31,7 +31,6 @@ from dts_assets.wire.dts_json.messages import (
     is_empty,
     plain,
     tags_of,
-    text_of,
 )
 from dts_assets.wire.dts_records import FIELDS
 from dts_assets.wire.dts_records.blocks import Faults, Unread
@@ -170,7 +169,7 @@ class JsonHeads:
 
     def others(self) -> Iterator[tuple[str, pa.Array]]:
         """Yield tags that are no object, with their texts."""
-        strange = [text_of(raw) if tags_of(bytes(raw)) is None else None for raw in self.fields["tags"]]
+        strange = [plain_text(raw) if tags_of(bytes(raw)) is None else None for raw in self.fields["tags"]]
         if any(strange):
             yield "tags", pa.array(strange, pa.string())
 

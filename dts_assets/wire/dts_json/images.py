@@ -23,10 +23,11 @@ from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.clock_texts import ClockColumns
 from dts_assets.wire.columns.digests import digests
 from dts_assets.wire.columns.image_parts import ImagePart
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.dts_json import messages
-from dts_assets.wire.dts_json.messages import MALFORMED, PARTS, ColumnLists, blocks_of, is_empty
+from dts_assets.wire.dts_json.messages import PARTS, ColumnLists, blocks_of, is_empty
 from dts_assets.wire.dts_json.values import KEY, NO_BYTES, as_stored, column_code
 from dts_assets.wire.dts_records import FIELDS
 from dts_assets.wire.dts_records.blocks import RowBlock, Unread
@@ -241,7 +242,7 @@ class _Block:
         raw = next((parts[name] for name in names if name in parts), messages.NULL)
         columns = self._note(
             number,
-            messages.text_of(raw) or "",
+            plain_text(raw) or "",
             parts.get("columns", messages.NULL),
             parts.get("pkNames", messages.NULL),
         )

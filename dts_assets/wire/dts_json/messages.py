@@ -21,12 +21,10 @@ from msgspec.structs import astuple
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import offsets_of
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.columns.table_rows import ColumnList, list_of
 from dts_assets.wire.columns.type_numbers import TYPE_NAMES
 from dts_assets.wire.dts_records import FIELDS, LISTS
-
-MALFORMED = (ValueError, RecursionError)
-"""Exceptions that a parser raises; every error of msgspec is a ValueError."""
 
 NO_OBJECT = "it is no JSON object in UTF-8"
 NO_MESSAGE_TYPE = "its message type is not known"
@@ -76,7 +74,7 @@ class _Described(Struct, gc=False):
 
 decode_head = Decoder(Head).decode
 PARTS = Decoder(dict[str, Raw])
-_SCALAR, _NUMBER, _TEXT, _ANY = Decoder(Scalar), Decoder(float), Decoder(str), Decoder()
+_SCALAR, _NUMBER, _TEXT = Decoder(Scalar), Decoder(float), Decoder(str)
 _COLUMNS, _KEYS, _TAGS = Decoder(list[_Described]), Decoder(list[str]), Decoder(dict[str, Any])
 
 
@@ -174,17 +172,6 @@ def tags_of(raw: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
         return None
 
 
-def text_of(raw: Raw | bytes) -> str | None:
-    """Return a text as it is, null as None, and anything else as its JSON."""
-    try:
-        value = _ANY.decode(raw)
-    except MALFORMED:
-        value = raw
-    if value is None or isinstance(value, str):
-        return value
-    return bytes(raw).decode(errors="backslashreplace")
-
-
 def _by_parts(message: bytes) -> tuple[tuple[Any, ...], Mapping[str, str]]:
     try:
         parts = PARTS.decode(message)
@@ -200,7 +187,7 @@ def _by_parts(message: bytes) -> tuple[tuple[Any, ...], Mapping[str, str]]:
         if _CHANGE_STREAM & parts.keys():
             raise Refused(Reason.UNDECODABLE_ENTRY, OF_MONGODB)
         raise Refused(Reason.UNKNOWN_MESSAGE_TYPE, NO_MESSAGE_TYPE)
-    others = {name: text_of(raw) for name, raw in parts.items() if name not in used}
+    others = {name: plain_text(raw) for name, raw in parts.items() if name not in used}
     return tuple(found), {name: text for name, text in others.items() if text is not None}
 
 

@@ -23,19 +23,12 @@ from msgspec.json import Decoder
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, rows_by_code
 from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.layouts import Bucket
 from dts_assets.wire.columns.pivot import Image, Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.dialect import DDL, DML, Images, OfMysqlFamily
-from dts_assets.wire.flat_json.messages import (
-    MALFORMED,
-    OPERATIONS,
-    Head,
-    HeadForm,
-    Refused,
-    head_of,
-    images_of,
-)
+from dts_assets.wire.flat_json.messages import OPERATIONS, Head, HeadForm, Refused, head_of, images_of
 from dts_assets.wire.format import TooLargeError
 
 STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "INIT_DDL"})

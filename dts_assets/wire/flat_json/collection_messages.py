@@ -17,8 +17,9 @@ from msgspec.json import Decoder, encode
 from dts_assets.model.collections import COLLECTION
 from dts_assets.model.columns import quoted
 from dts_assets.model.problems import Reason
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.documents.shell_syntax import Unreadable, document_of
-from dts_assets.wire.flat_json.messages import DDL_TYPES, LOAD, MALFORMED, Id, Refused, Row, plain_text
+from dts_assets.wire.flat_json.messages import DDL_TYPES, LOAD, Id, Refused, Row
 from dts_assets.wire.flat_json.other_sources_head import SourceHead
 
 TYPES = encode({column.name: column.original_type for column in COLLECTION})

@@ -20,13 +20,14 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import empty_maps
+from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.table_changes import Rejections, table_codes
 from dts_assets.wire.columns.table_rows import carried_by, keys_of
 from dts_assets.wire.documents.extended_json import id_of, text_of
 from dts_assets.wire.documents.shell_syntax import Unreadable, document_of
 from dts_assets.wire.documents.updates import checked_update
 from dts_assets.wire.flat_json.collection_messages import KEYS, REPLACED, TYPES, UPDATED
-from dts_assets.wire.flat_json.messages import LOAD, MALFORMED, described
+from dts_assets.wire.flat_json.messages import LOAD, described
 from dts_assets.wire.format import DecodedChanges, TableChanges, ToldKeys
 
 _OPERATIONS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", LOAD: "read"}

@@ -19,10 +19,8 @@ from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.columns.table_rows import ColumnList
-
-MALFORMED = (ValueError, RecursionError)
-"""Exceptions that a parser raises; every error of msgspec is a ValueError."""
 
 DDL_TYPES = frozenset({"DDL", "INIT_DDL"})
 LOAD = "INIT"
@@ -116,7 +114,7 @@ class Described:
 _PARTS = Decoder(dict[str, Raw])
 _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
-_NUMBER, _ANY = Decoder(int | float), Decoder()
+_NUMBER = Decoder(int | float)
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
 _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
@@ -325,17 +323,6 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: st
         return decoder.decode(parts.get(name, _NULL))
     except MALFORMED:
         raise Refused(Reason.UNDECODABLE_ENTRY, detail) from None
-
-
-def plain_text(raw: Raw) -> str | None:
-    """Return a text as it is, null as None, and anything else as its JSON."""
-    try:
-        value = _ANY.decode(raw)
-    except MALFORMED:
-        value = raw
-    if value is None or isinstance(value, str):
-        return value
-    return bytes(raw).decode(errors="backslashreplace")
 
 
 def _cells(raw: Raw) -> list[Cells] | None:

@@ -22,10 +22,10 @@ from msgspec.json import Decoder, encode
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import ORACLE, source_type_of
 from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.flat_json.collection_messages import collection_head
 from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect, SentCells
 from dts_assets.wire.flat_json.messages import (
-    MALFORMED,
     OPERATIONS,
     Described,
     Event,

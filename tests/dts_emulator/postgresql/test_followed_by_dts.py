@@ -24,6 +24,15 @@ from tests.dts_emulator.postgresql.followed_postgresql import (
 )
 from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
 from tests.dts_emulator.postgresql.side_by_side import run_side_by_side
+from tests.dts_emulator.postgresql.told_by_rows import (
+    MADE,
+    NOT_TOLD,
+    TOLD_BY_ROWS,
+    assert_not_proven,
+    change_twins,
+    make_in_any_order,
+    run_apart,
+)
 from tests.flows.harness import Harness
 from tests.tiers import chosen, times
 
@@ -77,7 +86,7 @@ def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
         workload.transaction()
     followed.read()
     harness = recorded_by_dts(followed, tmp_path, options)
-    _in_any_order(harness, followed, random)
+    make_in_any_order(harness, followed, random)
     assert not (wrong := faults(harness, followed, lengths=options.lengths)), "\n".join(wrong)
     assert workload.unchanged > 5, "large values were left as they were"
     assert bool(harness.rows("redeliveries")) == (options.restart_every is not None)
@@ -97,19 +106,10 @@ def test_transactions_that_run_side_by_side_are_in_the_snapshots(
     assert sum(one.end_lsn > two.first_lsn for one, two in earlier) > 10, "some begin before others end"
     options = PostgresqlDtsOptions(**PLACES[place], restart_every=restarts or None, partitions=1 + place % 2)
     harness = recorded_by_dts(followed, tmp_path, options)
-    _in_any_order(harness, followed, random)
+    make_in_any_order(harness, followed, random)
     assert not (wrong := faults(harness, followed)), "\n".join(wrong)
     assert len(harness.rows("lineages")) == 1, "one server has one log"
     _levels_are_told(harness, options)
-
-
-def _in_any_order(harness: Harness, followed: Followed, random: Random) -> None:
-    """Make all windows in a random order, one of them twice, and then what is left to do."""
-    windows = list(range((len(followed.transactions) + 59) // 60))
-    random.shuffle(windows)
-    for number in (*windows, windows[0]):
-        harness.all(number)
-    harness.settle()
 
 
 def _levels_are_told(harness: Harness, options: PostgresqlDtsOptions) -> None:
@@ -122,36 +122,15 @@ def _levels_are_told(harness: Harness, options: PostgresqlDtsOptions) -> None:
         assert row["cut"] is not None
 
 
-MADE = ("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
-TOLD_BY_ROWS: dict[str, tuple[str, ...]] = {
-    "a column comes": ("ALTER TABLE t ADD c int", "INSERT INTO t VALUES (3, 3, 3)"),
-    "a column widens": ("ALTER TABLE t ALTER n TYPE bigint", "INSERT INTO t VALUES (3, 5000000000)"),
-    "a column goes": ("ALTER TABLE t DROP n", "INSERT INTO t VALUES (3)", "UPDATE t SET id = 5 WHERE id = 1"),
-}
-NOT_TOLD: dict[str, tuple[str, ...]] = {
-    "a default fills rows": ("ALTER TABLE t ADD c int DEFAULT 5", "UPDATE t SET n = 9 WHERE id = 2"),
-    "a column gets another name": ("ALTER TABLE t RENAME n TO m", "INSERT INTO t VALUES (3, 3)"),
-}
-
-
 @pytest.mark.parametrize("what", TOLD_BY_ROWS | NOT_TOLD)
 def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
     """Logical decoding tells no statements."""
-    for statement in (*MADE, *(TOLD_BY_ROWS | NOT_TOLD)[what]):
-        followed.run(statement)
-        followed.read()
-    harness = recorded_by_dts(followed, tmp_path)
-    harness.raw()
-    harness.entries()
-    (found,) = harness.tables().tables
-    assert "events tell other columns, and no statement says why" in found.layers["snapshot"].doubt
-    assert bool(faults(harness, followed)) == (what in NOT_TOLD), "rows that no event tells are as they were"
+    run_apart(followed, (TOLD_BY_ROWS | NOT_TOLD)[what])
+    assert_not_proven(recorded_by_dts(followed, tmp_path), followed, is_told=what in TOLD_BY_ROWS)
 
 
 def test_names_that_differ_in_case_only_are_several_columns(followed: Followed, tmp_path: Path) -> None:
-    followed.run('CREATE TABLE twins ("Id" int PRIMARY KEY, id int, "ID" text)', "INSERT INTO twins VALUES (1, 2, 'a')")
-    followed.run("UPDATE twins SET id = 5", "DELETE FROM twins", "INSERT INTO twins VALUES (3, 4, 'b'), (4, 4, 'b')")
-    followed.read()
+    change_twins(followed)
     harness = recorded_by_dts(followed, tmp_path)
     harness.settle()
     assert not (wrong := faults(harness, followed)), "\n".join(wrong)

@@ -14,6 +14,15 @@ from dts_emulator.drs.postgresql_task import PostgresqlOptions
 from tests.dts_emulator.postgresql.every_type import BORDERS, fill_every_type
 from tests.dts_emulator.postgresql.followed_postgresql import Followed, faults, followed_postgresql, recorded
 from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
+from tests.dts_emulator.postgresql.told_by_rows import (
+    MADE,
+    NOT_TOLD,
+    TOLD_BY_ROWS,
+    assert_not_proven,
+    change_twins,
+    make_in_any_order,
+    run_apart,
+)
 from tests.dts_emulator.type_page import PAGE, lake_type, shown
 from tests.flows.harness import Harness
 from tests.tiers import chosen, times
@@ -82,40 +91,23 @@ def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
         workload.transaction()
     followed.read()
     harness = recorded(followed, tmp_path, PostgresqlOptions(**WAYS[way]))
-    windows = list(range((len(followed.transactions) + 59) // 60))
-    random.shuffle(windows)
-    for number in (*windows, windows[0]):
-        harness.all(number)
-    harness.settle()
+    make_in_any_order(harness, followed, random)
     assert not (wrong := faults(harness, followed)), "\n".join(wrong)
     assert workload.unchanged > 5, "large values were left as they were"
 
 
-MADE = ("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1), (2, 2)")
-TOLD_BY_ROWS: dict[str, tuple[str, ...]] = {
-    "a column comes": ("ALTER TABLE t ADD c int", "INSERT INTO t VALUES (3, 3, 3)"),
-    "a column widens": ("ALTER TABLE t ALTER n TYPE bigint", "INSERT INTO t VALUES (3, 5000000000)"),
+CHANGES: dict[str, tuple[str, ...]] = {
+    **TOLD_BY_ROWS,
+    **NOT_TOLD,
     "a column becomes a text": ("ALTER TABLE t ALTER n TYPE text", "INSERT INTO t VALUES (3, 'x')"),
-    "a column goes": ("ALTER TABLE t DROP n", "INSERT INTO t VALUES (3)", "UPDATE t SET id = 5 WHERE id = 1"),
-}
-NOT_TOLD: dict[str, tuple[str, ...]] = {
-    "a default fills rows": ("ALTER TABLE t ADD c int DEFAULT 5", "UPDATE t SET n = 9 WHERE id = 2"),
-    "a column gets another name": ("ALTER TABLE t RENAME n TO m", "INSERT INTO t VALUES (3, 3)"),
 }
 
 
-@pytest.mark.parametrize("what", TOLD_BY_ROWS | NOT_TOLD)
+@pytest.mark.parametrize("what", CHANGES)
 def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
     """DRS sends no statements from PostgreSQL."""
-    for statement in (*MADE, *(TOLD_BY_ROWS | NOT_TOLD)[what]):
-        followed.run(statement)
-        followed.read()
-    harness = recorded(followed, tmp_path)
-    harness.raw()
-    harness.entries()
-    (found,) = harness.tables().tables
-    assert "events tell other columns, and no statement says why" in found.layers["snapshot"].doubt
-    assert bool(faults(harness, followed)) == (what in NOT_TOLD), "rows that no event tells are as they were"
+    run_apart(followed, CHANGES[what])
+    assert_not_proven(recorded(followed, tmp_path), followed, is_told=what not in NOT_TOLD)
 
 
 def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Followed, tmp_path: Path) -> None:
@@ -130,9 +122,7 @@ def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Fo
 
 
 def test_names_that_differ_in_case_only_are_several_columns(followed: Followed, tmp_path: Path) -> None:
-    followed.run('CREATE TABLE twins ("Id" int PRIMARY KEY, id int, "ID" text)', "INSERT INTO twins VALUES (1, 2, 'a')")
-    followed.run("UPDATE twins SET id = 5", "DELETE FROM twins", "INSERT INTO twins VALUES (3, 4, 'b'), (4, 4, 'b')")
-    followed.read()
+    change_twins(followed)
     harness = recorded(followed, tmp_path)
     harness.settle()
     assert not (wrong := faults(harness, followed)), "\n".join(wrong)
