@@ -126,7 +126,7 @@ def test_a_changed_configuration_ends_all_latches(shop: Project, instance: dg.Da
     first = ingest_tick(shop, instance)
     fail_for_long(first, shop, instance)
     assert keys(ingest_tick(shop, instance, first.cursor)) == []
-    shop.config.touch()
+    shop.touch_config()
     again = ingest_tick(shop, instance, first.cursor)
     assert ranges(again) == ranges(first)
     assert keys(again) != keys(first)
@@ -220,7 +220,7 @@ def test_a_changed_configuration_or_a_passing_trouble_is_followed_at_once(
     for _ in range(6):
         instance.create_run_for_job(job, tags=WRONG, status=dg.DagsterRunStatus.FAILURE)
     assert not follows(live, instance)
-    live.config.touch()
+    live.touch_config()
     assert follows(live, instance)
     for _ in range(6):
         instance.create_run_for_job(job, tags={MAY_PASS: "UnreachableBrokerError"}, status=dg.DagsterRunStatus.FAILURE)
