@@ -130,7 +130,18 @@ def _begins_elsewhere(judged: IdsBehind, seen: SeenIds) -> bool:
     if judged.lineages > 1 and found.keys() != known.keys():
         return True  # it shows none of their begins
     later = ((partition, life) for partition, one in found.items() for life in one.lives[known.get(partition, 1) :])
-    return any(_lineage_of(life, partition, seen.lineages) < judged.lineages for partition, life in later)
+    return any(_first_begun(life, partition, seen.lineages) < judged.lineages for partition, life in later)
+
+
+def _first_begun(life: Life, kafka_partition: int, lineages: Lineages) -> int:
+    """Return the first lineage that begins with a life.
+
+    It begins several ones where its Kafka partition had no message of those before: that shows their begins, too.
+    """
+    begin = life.begin
+    rule = lineages.rule(kafka_partition, begin.run.shard, epoch=begin.epoch)
+    here = [one.lineage for one in rule.breaks if one.offset == begin.start]
+    return min([*here, _lineage_of(life, kafka_partition, lineages)])
 
 
 def _lineage_of(life: Life, kafka_partition: int, lineages: Lineages) -> int:

@@ -196,6 +196,20 @@ def going_on(task: Task, count: int) -> Task:
     return task
 
 
+def test_a_kafka_partition_that_was_silent_in_a_life_shows_where_it_began() -> None:
+    task = Task(2)
+    for partition in (0, 0, 0, 0, 0, 0, 0, 1):
+        task.write(partition, "INSERT", "orders")
+    task.made_anew(0)
+    task.write(1, "INSERT", "orders")
+    task.write(1, "INSERT", "orders")
+    task.made_anew(0)
+    task.write(1, "INSERT", "orders")
+    for _ in range(4):
+        task.write(0, "INSERT", "orders")
+    settled(task, 3)
+
+
 def test_where_ids_only_grow_all_windows_but_the_last_are_settled() -> None:
     found = settled(going_on(Task(1), 40), 4)
     assert (len(found.windows), len(found.pasts), found.left_out) == (10, 10, 8)
