@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -17,7 +18,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, walk
-from dts_assets.wire.dts_protobuf.walk import described_columns
+from dts_assets.wire.dts_protobuf.walk import Described, described_columns, find_events
 from dts_assets.wire.format import DecodedChanges
 from tests.dts_messages import NULL, delimited, dml, number, text
 from tests.wire.made import batch
@@ -43,6 +44,11 @@ def _update(rows: int = 1, note: str = "a") -> pb.Entry:
     return dml(COLUMNS, images, operation=pb.UPDATE)
 
 
+def _walked(payloads: pa.BinaryArray, tables: npt.NDArray[np.int64] | None = None) -> Described | None:
+    events = find_events(payloads)
+    return None if events is None else described_columns(events, tables)
+
+
 def _same(one: DecodedChanges, other: DecodedChanges) -> bool:
     tables = [[(table.table, table.batch) for table in found.tables] for found in (one, other)]
     facts = [(found.rejected, found.unsigned, found.unknown) for found in (one, other)]
@@ -60,7 +66,7 @@ def test_columns_are_told_apart_by_their_bytes() -> None:
     ]
     entries = [begin, _update(2, "x" * 300), dml(COLUMNS, []), *rare, _update(), dml([], []), rare[3], begin]
     payloads = _payloads(b"not of the array", *(one.SerializeToString() for one in entries)).slice(1)
-    found = described_columns(payloads)
+    found = _walked(payloads)
     assert found is not None
     described = [
         b"".join(delimited(2, one.SerializeToString()) for one in entry.event.dmlEvent.columns) for entry in entries
@@ -68,7 +74,9 @@ def test_columns_are_told_apart_by_their_bytes() -> None:
     assert [found.columns[code] for code in found.codes.tolist()] == described
     assert found.sizes.tolist() == list(map(len, described))
     assert found.are_dml.tolist() == [entry.event.HasField("dmlEvent") for entry in entries]
+    assert found.rows.tolist() == [len(entry.event.dmlEvent.rows) for entry in entries]
     some = np.asarray([1, 5])
+    assert found.take(some).rows.tolist() == found.rows[some].tolist()
     assert [found.columns[code] for code in found.take(some).codes.tolist()] == [described[1], described[5]]
 
 
@@ -82,7 +90,7 @@ def test_tables_say_where_equal_columns_are_looked_for_and_no_more(in_step: int,
     entries = [dml(columns, []) for turn in range(8) for columns in (own if turn < 4 else later)]
     payloads = _payloads(*(one.SerializeToString() for one in entries))
     with patch.object(walk, "_LEAST_IN_STEP", in_step):
-        found = described_columns(payloads, np.asarray(told))
+        found = _walked(payloads, np.asarray(told))
     assert found is not None
     assert [found.columns[code] for code in found.codes.tolist()] == [
         b"".join(delimited(2, one.SerializeToString()) for one in entry.event.dmlEvent.columns) for entry in entries
@@ -132,9 +140,9 @@ def _event(inside: bytes) -> bytes:
 )
 def test_any_other_layout_is_left_to_the_parser(payload: bytes) -> None:
     usual = _update().SerializeToString()
-    assert described_columns(_payloads(usual, usual)) is not None
+    assert _walked(_payloads(usual, usual)) is not None
     for payloads in (_payloads(payload), _payloads(usual, payload, usual)):
-        assert described_columns(payloads) is None
+        assert _walked(payloads) is None
         _compare(payloads)
 
 
@@ -159,7 +167,7 @@ def test_rows_are_read_alike_however_columns_are_read(row: bytes, operation: byt
     usual = _update().SerializeToString()
     payload = HEADER + _event(delimited(2, operation + DESCRIBED + delimited(3, row)))
     for payloads in (_payloads(payload), _payloads(usual, payload, usual)):
-        assert described_columns(payloads) is not None
+        assert _walked(payloads) is not None
         _compare(payloads)
 
 
@@ -207,15 +215,15 @@ def test_what_is_walked_of_broken_entries_is_what_the_parser_finds() -> None:
             else:
                 del broken[at : at + draw.randint(1, 4)]
         payloads = _payloads(good, bytes(broken), good)
-        walked += described_columns(payloads) is not None
+        walked += _walked(payloads) is not None
         _compare(payloads)
     assert 100 < walked < 700
 
 
 def test_calls_of_few_entries_and_entries_with_very_many_rows_are_left_to_the_parser() -> None:
     usual = _update().SerializeToString()
-    assert described_columns(_payloads(*[usual] * (walk.PER_STEP - 1))) is None
-    assert described_columns(_payloads(*[usual] * walk.PER_STEP)) is not None
+    assert _walked(_payloads(*[usual] * (walk.PER_STEP - 1))) is None
+    assert _walked(_payloads(*[usual] * walk.PER_STEP)) is not None
     steps = 0
     field = walk._field
 
@@ -225,7 +233,7 @@ def test_calls_of_few_entries_and_entries_with_very_many_rows_are_left_to_the_pa
         return field(*arguments)
 
     with patch.object(walk, "_field", counted):
-        assert described_columns(_payloads(*[usual] * walk.PER_STEP, _update(5_000).SerializeToString())) is None
+        assert _walked(_payloads(*[usual] * walk.PER_STEP, _update(5_000).SerializeToString())) is None
     assert steps < 100
 
 
@@ -234,7 +242,7 @@ def test_realistic_traffic_is_walked_and_decodes_as_the_parser_does(tables: int,
     sets = traffic.entry_sets(traffic.tables(tables, columns, seed=5), rows=rows, size=600_000, seed=6)
     entries = FAST.entries(sets).batch
     with patch.object(walk, "PER_STEP", 1):
-        assert described_columns(entries["payload"]) is not None
+        assert _walked(entries["payload"]) is not None
         fast, plain = FAST.entries(sets), PLAIN.entries(sets)
         assert fast.batch.equals(plain.batch)
         assert (fast.shapes, fast.rejected, fast.unknown) == (plain.shapes, plain.rejected, plain.unknown)

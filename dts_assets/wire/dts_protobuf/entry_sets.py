@@ -5,12 +5,14 @@ Headers and events of entries become columns; their rows are only counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.descriptor import Descriptor
 
 from dts_assets.model.positions import has_place
 from dts_assets.model.problems import Reason
@@ -23,9 +25,17 @@ from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.described_columns import column_lists, lists_of_bytes
-from dts_assets.wire.dts_protobuf.protobuf_parser import BARE_HEADS, ENTRY_SET, HEADS, Decoded, decode
+from dts_assets.wire.dts_protobuf.protobuf_parser import (
+    BARE_HEADS,
+    ENTRY_SET,
+    HEADS,
+    HEADS_OF_ANY_ROWS,
+    USUAL_HEADS,
+    Decoded,
+    decode,
+)
 from dts_assets.wire.dts_protobuf.unknown_fields import of_heads, of_sets
-from dts_assets.wire.dts_protobuf.walk import PER_STEP, described_columns
+from dts_assets.wire.dts_protobuf.walk import described_columns, find_events
 from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape, TooLargeError
 
 _MESSAGE_TYPES, _SOURCE_TYPES = pb.MessageType.keys(), pb.SourceType.keys()  # numbered from 0, without gaps
@@ -50,13 +60,16 @@ _NO_MESSAGE = "its bytes are no protobuf message"
 class _Heads:
     """Entries of a call, row for row.
 
-    Each has the set and number it came from, its own bytes, its header and event, and its table and column list by number.
+    Each has the set and number it came from, its own bytes, its header and event, its number of rows, and its table and column
+    list by number. ``form`` is the descriptor that headers and events were read with.
     """
 
     sets: npt.NDArray[np.int64]
     numbers: npt.NDArray[np.int64]
     payloads: pa.Array
     decoded: pa.RecordBatch
+    form: Descriptor
+    rows: npt.NDArray[np.int32]
     tables: npt.NDArray[np.int64]
     lists: npt.NDArray[np.int64]
     groups: list[ColumnList | None]
@@ -70,14 +83,26 @@ class _Heads:
         types: npt.NDArray[np.int32] = self.header.field("messageType").to_numpy()
         return types
 
+    def may_hold(self, name: str) -> bool:
+        """Tell whether events were read with a field; none of them has another one."""
+        return name in self.decoded["event"].type.names
+
     def event(self, message_type: int) -> pa.StructArray:
         return self.decoded["event"].field(_EVENTS[message_type])
 
-    def take(self, rows: npt.NDArray[np.int64]) -> _Heads:
-        mine = pa.array(rows)
-        payloads, decoded = self.payloads.take(mine), self.decoded.take(mine)
-        numbers = self.sets[rows], self.numbers[rows]
-        return _Heads(*numbers, payloads, decoded, self.tables[rows], self.lists[rows], self.groups)
+    def take(self, some: npt.NDArray[np.int64]) -> _Heads:
+        mine = pa.array(some)
+        return _Heads(
+            self.sets[some],
+            self.numbers[some],
+            self.payloads.take(mine),
+            self.decoded.take(mine),
+            self.form,
+            self.rows[some],
+            self.tables[some],
+            self.lists[some],
+            self.groups,
+        )
 
 
 def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
@@ -90,7 +115,10 @@ def entries_of(sets: pa.Array, *, engine: Engine | None) -> DecodedEntries:
         heads = heads.take(np.setdiff1d(np.arange(len(heads.sets)), list(problems)))
     batch, unknown = _batch(heads)
     unknown |= (
-        beside | _of_places(batch) | of_heads(heads.payloads, heads.decoded, heads.types == pb.DML) | _of_columns(heads)
+        beside
+        | _of_places(batch)
+        | of_heads(heads.payloads, heads.decoded, heads.types == pb.DML, heads.form)
+        | _of_columns(heads)
     )
     rejected.sort(key=lambda one: (one.index, -1 if one.entry_number is None else one.entry_number))
     return DecodedEntries(batch, tuple(rejected), _shapes(heads, batch), _checkpoints(heads), unknown)
@@ -113,32 +141,51 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
     _refuse_amplified(len(items.values), items.values, len(sets))
     owners = np.repeat(cut.kept, counts)
     numbers = np.arange(len(owners)) - np.repeat(offsets[:-1].astype(np.int64), counts)
-    decoded, tables, lists, groups = _described(items.values, engine)
+    read = _read(items.values, engine)
+    decoded = read.decoded
     for entry in decoded.poison:
         place, payload = (int(owners[entry]), int(numbers[entry])), items.values[entry].as_py()
         rejected.append(Rejected(*place, Reason.UNDECODABLE_ENTRY, _NO_MESSAGE, payload))
     if decoded.poison:
         owners, numbers = owners[decoded.kept], numbers[decoded.kept]
-    heads = _Heads(owners, numbers, decoded.payloads, decoded.batch, tables, lists, groups)
+    heads = _Heads(
+        owners, numbers, decoded.payloads, decoded.batch, read.form, read.rows, read.tables, read.lists, read.groups
+    )
     return heads, of_sets(cut)
 
 
-def _described(
-    payloads: pa.Array, engine: Engine | None
-) -> tuple[Decoded, npt.NDArray[np.int64], npt.NDArray[np.int64], list[ColumnList | None]]:
-    """Return the heads of entries, and the number of each entry's table.
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The heads of entries that could be read, with the number of rows, the table and the column list of each, by number."""
 
-    Then the number of its column list, and the distinct lists. Where all entries are of the usual layout the parser passes over
-    columns, which are compared as bytes.
+    decoded: Decoded
+    form: Descriptor
+    rows: npt.NDArray[np.int32]
+    tables: npt.NDArray[np.int64]
+    lists: npt.NDArray[np.int64]
+    groups: list[ColumnList | None]
+
+
+def _read(payloads: pa.Array, engine: Engine | None) -> _Read:
+    """Return the heads of entries.
+
+    Where all entries are of the usual layout the parser passes over columns and rows: columns are compared as bytes, and rows
+    are counted. Damage inside of a row is none of an entry's: whether it is found may not depend on the entries beside it.
     """
-    if engine != "protobuf" and len(payloads) >= PER_STEP:
-        decoded = decode(payloads, BARE_HEADS, engine=engine)
+    events = None if engine == "protobuf" else find_events(payloads)
+    if events is not None:
+        form = USUAL_HEADS if events.are_usual else BARE_HEADS
+        decoded = decode(payloads, form, engine=engine)
         tables = _tables(decoded)
-        described = None if decoded.poison else described_columns(payloads, tables)
+        described = None if decoded.poison else described_columns(events, tables)
         if described is not None:
-            return decoded, tables, *lists_of_bytes(described)
+            return _Read(decoded, form, described.rows, tables, *lists_of_bytes(described))
     decoded = decode(payloads, HEADS, engine=engine)
-    return decoded, _tables(decoded), *column_lists(decoded.batch["event"].field("dmlEvent").field("columns"))
+    if decoded.poison:
+        decoded = decode(payloads, HEADS_OF_ANY_ROWS, engine=engine)
+    dml = decoded.batch["event"].field("dmlEvent")
+    rows = np.diff(offsets_of(dml.field("rows")))
+    return _Read(decoded, HEADS, rows, _tables(decoded), *column_lists(dml.field("columns")))
 
 
 def _tables(decoded: Decoded) -> npt.NDArray[np.int64]:
@@ -181,7 +228,9 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
     refuse(unknown, "its message type is not known", Reason.UNKNOWN_MESSAGE_TYPE)
     event_set = valid(heads.decoded["event"])
     for message_type, name in enumerate(_EVENTS):
-        present = event_set & valid(heads.event(message_type))
+        present = (
+            event_set & valid(heads.event(message_type)) if heads.may_hold(name) else np.zeros(len(types), np.bool_)
+        )
         refuse((types == message_type) & ~present, f"its header announces a {name} that it lacks")
         refuse((types != message_type) & present, f"it holds a {name} that its header does not name")
     operations = heads.event(pb.DML).field("dmlEventType").to_numpy()
@@ -194,13 +243,17 @@ def _problems(heads: _Heads) -> dict[int, tuple[Reason, str]]:
         refuse(not_utf8(texts), f"its {name} is not UTF-8")
     for pairs in _pairs(heads):
         refuse(_bad_pairs(pairs), "its properties are not UTF-8")
-    for name, numbers in (
-        ("position", heads.header.field("position")),
-        ("seqId", heads.header.field("seqId")),
-        ("checkpoint position", heads.event(pb.CHECKPOINT).field("position")),
-    ):
+    for name, numbers in _numbers(heads):
         refuse(numbers.to_numpy() > _LARGEST, f"its {name} is beyond 63 bits")
     return found
+
+
+def _numbers(heads: _Heads) -> Iterator[tuple[str, pa.Array]]:
+    """Yield every number of an entry that may be beyond 63 bits, by the name of its field."""
+    yield "position", heads.header.field("position")
+    yield "seqId", heads.header.field("seqId")
+    if heads.may_hold("checkpointEvent"):
+        yield "checkpoint position", heads.event(pb.CHECKPOINT).field("position")
 
 
 def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
@@ -209,14 +262,18 @@ def _texts(heads: _Heads) -> list[tuple[str, pa.Array]]:
         (heads.header, ("fileName", "gtid", "schemaName", "tableName")),
         (heads.event(pb.BEGIN), ("transactionId",)),
         (heads.event(pb.COMMIT), ("transactionId",)),
-        (heads.event(pb.DDL), ("schemaName", "sql")),
-        (heads.event(pb.CHECKPOINT), ("syncedGtid", "fileName")),
     ]
+    if heads.may_hold("ddlEvent"):
+        places.append((heads.event(pb.DDL), ("schemaName", "sql")))
+    if heads.may_hold("checkpointEvent"):
+        places.append((heads.event(pb.CHECKPOINT), ("syncedGtid", "fileName")))
     return [(name, struct.field(name)) for struct, names in places for name in names]
 
 
-def _pairs(heads: _Heads) -> tuple[pa.ListArray, pa.ListArray]:
-    return heads.header.field("properties"), heads.decoded["event"].field("properties")
+def _pairs(heads: _Heads) -> Iterator[pa.ListArray]:
+    yield heads.header.field("properties")
+    if heads.may_hold("properties"):
+        yield heads.decoded["event"].field("properties")
 
 
 def _bad_pairs(pairs: pa.ListArray) -> Bools:
@@ -243,11 +300,11 @@ def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
     header, types = heads.header, heads.types
     codes = header.field("sourceType").to_numpy()
     source_types, unknown = _source_types(codes)
-    dml, begin, ddl = heads.event(pb.DML), heads.event(pb.BEGIN), heads.event(pb.DDL)
+    begin = heads.event(pb.BEGIN)
     is_dml = types == pb.DML
     database = _text(header.field("schemaName"), keep_empty=is_dml)
     if np.any(types == pb.DDL):
-        database = pc.coalesce(database, _text(ddl.field("schemaName")))
+        database = pc.coalesce(database, _text(heads.event(pb.DDL).field("schemaName")))
     schema = pa.nulls(len(types), pa.string())
     if np.any(has_schema := codes == pb.PGSQL):  # the name of its database is in no field
         nothing = pc.if_else(pa.array(is_dml), "", pa.scalar(None, pa.string()))
@@ -275,7 +332,7 @@ def _batch(heads: _Heads) -> tuple[pa.RecordBatch, dict[str, int]]:
         "database": database,
         "schema": schema,
         "table": _text(header.field("tableName"), keep_empty=is_dml),
-        "rows": pa.array(np.diff(offsets_of(dml.field("rows"))), mask=~is_dml),
+        "rows": pa.array(heads.rows, mask=~is_dml),
         "payload": heads.payloads,
         "properties": _properties(heads),
     }
@@ -355,6 +412,8 @@ def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:
     """Return every CHECKPOINT that names a file; without a file there is no position, but in PostgreSQL's log."""
+    if not heads.may_hold("checkpointEvent"):
+        return ()
     event = heads.event(pb.CHECKPOINT)
     in_log = heads.header.field("sourceType").to_numpy() == pb.PGSQL
     found = []

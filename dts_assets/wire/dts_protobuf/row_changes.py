@@ -24,7 +24,7 @@ from dts_assets.wire.dts_protobuf.described_columns import column_lists, lists_o
 from dts_assets.wire.dts_protobuf.plain_values import LAST_KNOWN, plain_values
 from dts_assets.wire.dts_protobuf.protobuf_parser import BARE_ROWS, PLAIN_ROWS, ROWS, Decoded, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import of_bare_rows, of_rows
-from dts_assets.wire.dts_protobuf.walk import Described, described_columns
+from dts_assets.wire.dts_protobuf.walk import Described, described_columns, find_events
 from dts_assets.wire.format import DecodedChanges
 
 _UNKNOWN, _NO_EVENT = 3, 4
@@ -95,7 +95,8 @@ def _entries(
     """
     tables = np.zeros(len(payloads), np.int64)
     tables[wanted] = codes
-    described = None if engine == "protobuf" else described_columns(payloads, tables)
+    events = None if engine == "protobuf" else find_events(payloads)
+    described = None if events is None else described_columns(events, tables)
     if described is not None:
         found = _without_columns(payloads, wanted, described, engine)
         if found is not None:

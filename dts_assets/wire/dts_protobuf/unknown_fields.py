@@ -74,11 +74,11 @@ def of_sets(decoded: Decoded) -> dict[str, int]:
     return _counted(decoded.payloads, rows, pb.Entries, _itself)
 
 
-def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools) -> dict[str, int]:
-    """Count unknown fields in entries, given their HEADS; rows of DML events are read later."""
+def of_heads(payloads: pa.Array, batch: pa.RecordBatch, is_dml: Bools, descriptor: Descriptor) -> dict[str, int]:
+    """Count unknown fields in entries, given their heads in some form; rows of DML events are read later."""
     header = sizes_of(batch["header"], _HEADER)
     wrong = np.diff(offsets_of(payloads)) != framed(header) + framed(
-        sizes_of(batch["event"], _EVENT, without="dmlEvent")
+        sizes_of(batch["event"], _message_in(descriptor, "event"), without="dmlEvent")
     )
     dml = np.flatnonzero(is_dml)
     wrong[dml] = header_sizes(payloads, dml) != header[dml]
@@ -111,7 +111,7 @@ def _message_in(descriptor: Descriptor, name: str) -> Descriptor:
     return inner
 
 
-_HEADER, _EVENT = (_message_in(HEADS, name) for name in ("header", "event"))
+_HEADER = _message_in(HEADS, "header")
 _HEADER_TAG = pb.Entry.DESCRIPTOR.fields_by_name["header"].number << 3 | 2
 _MOST_LENGTH_BYTES = 4
 

@@ -33,7 +33,7 @@ _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 _HEADER, _EVENT = 0x0A, 0x12  # tags in an Entry
-_DML = 0x12  # in an Event
+_BEGIN, _DML, _COMMIT = 0x0A, 0x12, 0x1A  # in an Event
 _OPERATION, _COLUMN, _ROW = 0x08, 0x12, 0x1A  # in a DMLEvent
 
 _MOST_LENGTH_BYTES = 5
@@ -60,40 +60,44 @@ _LEAST_IN_STEP = 32
 class Described:
     """The columns that entries describe: a number for each entry, and the bytes of each number's columns.
 
-    The bytes have the columns' tags and lengths among them, and ``sizes`` is how many an entry has. ``are_dml`` marks DML events;
-    another event has no columns.
+    The bytes have the columns' tags and lengths among them, and ``sizes`` is how many an entry has. ``rows`` is the number of its
+    rows. ``are_dml`` marks DML events; another event has neither columns nor rows.
     """
 
     are_dml: Bools
     codes: npt.NDArray[np.int64]
     columns: list[bytes]
     sizes: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Described:
+    def take(self, some: npt.NDArray[np.int64]) -> Described:
         """Return the columns of some entries."""
-        return Described(self.are_dml[rows], self.codes[rows], self.columns, self.sizes[rows])
+        return Described(self.are_dml[some], self.codes[some], self.columns, self.sizes[some], self.rows[some])
 
 
-def described_columns(payloads: pa.BinaryArray, tables: _Places | None = None) -> Described | None:
+def described_columns(events: Events, tables: _Places | None = None) -> Described | None:
     """Return the columns that entries describe, None where an entry is of another layout.
 
     ``tables`` has the number of each entry's table, where it is known: entries of a table nearly always describe the same
     columns. None also says that there are too few entries for a walk.
     """
-    events = _events(payloads)
-    tables = np.zeros(len(payloads), np.int64) if tables is None else tables
-    found = None if events is None else _described(events, tables)
-    if events is None or found is None:
+    tables = np.zeros(len(events.ends), np.int64) if tables is None else tables
+    found = _described(events, tables)
+    if found is None:
         return None
-    described, behind = found
-    return described if _are_rows(events.data, behind, events.ends) else None
+    codes, known, behind = found
+    rows = _counted_rows(events.data, behind, events.ends)
+    if rows is None:
+        return None
+    return Described(events.are_dml, codes, known, (behind - events.begins).astype(np.int32), rows)
 
 
 @dataclass(frozen=True, slots=True)
-class _Events:
+class Events:
     """The events of entries: whether each is a DML event, where its columns begin, and where it ends.
 
-    Another event has no columns, and begins at its end.
+    Another event has no columns, and begins at its end. ``are_usual`` says that all events are DML, BEGIN or COMMIT events with
+    nothing beside them.
     """
 
     payloads: pa.BinaryArray
@@ -101,9 +105,10 @@ class _Events:
     are_dml: Bools
     begins: _Places
     ends: _Places
+    are_usual: bool
 
 
-def _events(payloads: pa.BinaryArray) -> _Events | None:
+def find_events(payloads: pa.BinaryArray) -> Events | None:
     """Return the events of entries, None where an entry is of another layout or entries are too few."""
     buffer = payloads.buffers()[2]
     if len(payloads) < PER_STEP or payloads.null_count or buffer is None or buffer.size < 8:
@@ -121,11 +126,12 @@ def _events(payloads: pa.BinaryArray) -> _Events | None:
     begins = at + 2 * told
     if not (~are_dml | ((dml_ends == ends) & ~long & (begins <= ends))).all():
         return None
-    return _Events(payloads, data, are_dml, np.where(are_dml, begins, ends), ends)
+    usual = are_dml | (((tags == _BEGIN) | (tags == _COMMIT)) & (dml_ends == ends))
+    return Events(payloads, data, are_dml, np.where(are_dml, begins, ends), ends, bool(usual.all()))
 
 
-def _described(events: _Events, tables: _Places) -> tuple[Described, _Places] | None:
-    """Return the columns of events and the places behind them.
+def _described(events: Events, tables: _Places) -> tuple[_Places, list[bytes], _Places] | None:
+    """Return a number for each event's columns, the bytes of each number's columns, and the places behind them.
 
     None where the layout is another, or where a walk is not worth it.
     """
@@ -153,10 +159,10 @@ def _described(events: _Events, tables: _Places) -> tuple[Described, _Places] | 
         of_left, first = joint_codes(pieces)
         distinct = [known.setdefault(data, len(known)) for data in pieces.take(pa.array(first)).to_pylist()]
         codes[left] = np.asarray(distinct)[of_left]
-    return Described(events.are_dml, codes, list(known), (behind - events.begins).astype(np.int32)), behind
+    return codes, list(known), behind
 
 
-def _expected(events: _Events, left: _Places, tables: _Places) -> tuple[_Places, _Places, dict[int, bytes]] | None:
+def _expected(events: Events, left: _Places, tables: _Places) -> tuple[_Places, _Places, dict[int, bytes]] | None:
     """Return the entries that have the columns of the first entry of their table.
 
     Then the places behind these columns, and the bytes of each table's. ``left`` are the entries that are looked at, ``tables``
@@ -229,23 +235,25 @@ def _behind_columns(data: _Bytes, begins: _Places, ends: _Places, *, least: int)
             return None
 
 
-def _are_rows(data: _Bytes, begins: _Places, ends: _Places) -> bool:
-    """Tell whether rows and nothing else stand between some places.
+def _counted_rows(data: _Bytes, begins: _Places, ends: _Places) -> npt.NDArray[np.int32] | None:
+    """Return how many rows stand between some places.
 
-    False also says that a walk is not worth it.
+    None where something else stands there, or where a walk is not worth it.
     """
-    at, stop = begins, ends
+    at, stop, left = begins, ends, np.arange(len(begins))
+    rows = np.zeros(len(begins), np.int32)
     steps = taken = 0
     while True:
         going = at < stop
         if not going.all():
-            at, stop = at[going], stop[going]
+            rows[left[~going]] = steps
+            at, stop, left = at[going], stop[going], left[going]
         if not len(at):
-            return True
+            return rows
         steps, taken = steps + 1, taken + len(at)
         tags, _, at = _field(data, at)
         if not ((tags == _ROW) & (at <= stop)).all() or _too_few(taken, steps, PER_STEP):
-            return False
+            return None
 
 
 def _too_few(taken: int, steps: int, least: int) -> bool:
