@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,8 @@ Shorter ones share arrays with a row and a position per value.
 """
 
 
+_NO_FIXED_BYTES = frozenset({"string", "binary", "boolean"})
+
 _MOST_CELLS = 1 << 17
 """The most values of a type that are gathered and cast together, and a column more.
 
@@ -131,18 +133,38 @@ class _Shares:
         return _Shares(*(getattr(self, one.name)[some] for one in fields(self)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The columns of a table whose values are gathered and parsed row by row.
+
+    The values of a row lie near each other in the message, so that they are found in the processor's cache.
+    """
+
+    start: int
+    rows: int
+    columns: int
+
+    @property
+    def place(self) -> slice:
+        return slice(self.start, self.start + self.rows * self.columns)
+
+
+_Item = TypeVar("_Item", bound=np.generic)
+
+
 @dataclass(slots=True)
 class _Work:
     """The values of a bucket: those of one column after the other, from ``starts`` on.
 
     ``several`` are the columns of tables with several column lists, by their places among the shares, with the position that
-    each row's event has for them.
+    each row's event has for them. ``blocks`` are the tables whose columns are gathered row by row.
     """
 
     bucket: Bucket
     shares: _Shares
     starts: npt.NDArray[np.int64]
     several: list[tuple[int, npt.NDArray[np.int32]]]
+    blocks: tuple[_Block, ...]
     flat: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None = None
 
     @property
@@ -150,8 +172,11 @@ class _Work:
         return int(self.starts[-1] + self.shares.lengths[-1])
 
     def cells(self, image: Image) -> npt.NDArray[np.int32]:
-        """Return the number of every value in the image, column after column, table after table."""
-        if self.size < _LONG * len(self.starts):
+        """Return the number of every value in the image, in the order of gathering.
+
+        That is column after column, table after table, but for the blocks, of which row comes after row.
+        """
+        if not _are_long(self.starts, self.size):
             if self.flat is None:
                 self.flat = self._flat()
             rows, positions = self.flat
@@ -170,7 +195,16 @@ class _Work:
         for number, (start, row, length, position) in enumerate(places):
             of_rows = image.starts[row : row + length]
             np.add(of_rows, several.get(number, position), out=cells[start : start + length])
+        for one in self.blocks:
+            cells[one.place] = cells[one.place].reshape(one.columns, one.rows).T.ravel()
         return cells
+
+    def by_columns(self, gathered: npt.NDArray[_Item]) -> npt.NDArray[_Item]:
+        """Return what was gathered, column after column."""
+        found = gathered.copy()
+        for one in self.blocks:
+            found[one.place] = gathered[one.place].reshape(one.rows, one.columns).T.ravel()
+        return found
 
     def _flat(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         shares = self.shares
@@ -208,8 +242,26 @@ def _works(tables: Sequence[_Table]) -> Iterator[_Work]:
     cuts = np.flatnonzero((np.diff(of_bucket, prepend=-1) != 0) | (np.diff(part, prepend=0) != 0))
     buckets, several = list(numbers), np.asarray([table.rows.list_numbers is not None for table in tables])
     for begin, end in pairwise([*cuts.tolist(), len(order)]):
-        mine = shares.of(slice(begin, end))
-        yield _Work(buckets[of_bucket[begin]], mine, starts[begin:end] - starts[begin], _several(tables, several, mine))
+        mine, bucket, places = (
+            shares.of(slice(begin, end)),
+            buckets[of_bucket[begin]],
+            starts[begin:end] - starts[begin],
+        )
+        yield _Work(bucket, mine, places, _several(tables, several, mine), _blocks(bucket, mine, places))
+
+
+def _are_long(starts: npt.NDArray[np.int64], size: int) -> bool:
+    return size >= _LONG * len(starts)
+
+
+def _blocks(bucket: Bucket, shares: _Shares, starts: npt.NDArray[np.int64]) -> tuple[_Block, ...]:
+    """Return the columns that are gathered row by row: long ones, of values of some bytes each."""
+    if bucket.lake_type in _NO_FIXED_BYTES or not _are_long(starts, int(starts[-1] + shares.lengths[-1])):
+        return ()
+    first = np.flatnonzero(np.diff(shares.tables, prepend=-1))
+    columns = np.diff(first, append=len(shares.tables))
+    places = zip(starts[first].tolist(), shares.lengths[first].tolist(), columns.tolist(), strict=True)
+    return tuple(_Block(start, rows, count) for start, rows, count in places if count > 1)
 
 
 def _several(tables: Sequence[_Table], are_several: Bools, shares: _Shares) -> list[tuple[int, npt.NDArray[np.int32]]]:
@@ -292,6 +344,10 @@ def _fill(
     valid = (kinds & FIELD) != 0
     values = masked(values, pa.binary(), None if valid.all() else valid)
     typed, bad = reading(values, work.bucket, image, cells)
+    if work.blocks:
+        typed, kinds = _by_columns(typed, work), work.by_columns(kinds)
+        if bad is not None:
+            bad, values = work.by_columns(bad), values.take(pa.array(work.by_columns(np.arange(len(values)))))
     shares = work.shares
     of_shares = zip(
         shares.tables.tolist(), shares.columns.tolist(), work.starts.tolist(), shares.lengths.tolist(), strict=True
@@ -308,6 +364,14 @@ def _fill(
         _note(np.flatnonzero(kinds == ABSENT), work, side, tables, None)
     if image.has_unsigned:
         _note_unsigned(work, kinds, tables, unsigned)
+
+
+def _by_columns(typed: pa.Array, work: _Work) -> pa.Array:
+    """Return values of some bytes each, column after column."""
+    width = typed.type.byte_width
+    data = np.frombuffer(typed.buffers()[1], f"V{width}", count=len(typed), offset=typed.offset * width)
+    validity = bitmap(work.by_columns(np.asarray(typed.is_valid()))) if typed.null_count else None
+    return pa.Array.from_buffers(typed.type, len(typed), [validity, pa.py_buffer(work.by_columns(data))])
 
 
 def _gather(image: Image, cells: npt.NDArray[np.int32], kinds: npt.NDArray[np.uint8], usual: int) -> pa.Array:
