@@ -17,7 +17,7 @@ from benchmarks import traffic
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.dts_protobuf import DtsProtobuf, walk
+from dts_assets.wire.dts_protobuf import DtsProtobuf, row_changes, walk, walked_rows
 from dts_assets.wire.dts_protobuf.walk import Described, described_columns, find_events
 from dts_assets.wire.format import DecodedChanges
 from tests.dts_messages import NULL, delimited, dml, number, text
@@ -28,10 +28,15 @@ COLUMNS = [("id", "int(11)"), ("note", "text")]
 ASKED = {TableId("shopdb", "", "orders"): (Column("id", "int", True), Column("note", "string", False))}
 
 
-@pytest.fixture
-def _any_call() -> Iterator[None]:
-    """Walk calls of a single entry, too."""
-    with patch.object(walk, "PER_STEP", 1):
+@pytest.fixture(params=["values are parsed", "values are walked"])
+def _any_call(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Walk calls of a single entry, too, and the smallest values or none."""
+    large = 0 if request.param == "values are walked" else 1 << 40
+    with (
+        patch.object(walk, "PER_STEP", 1),
+        patch.object(walked_rows, "PER_STEP", 1),
+        patch.object(walked_rows, "LARGE", large),
+    ):
         yield
 
 
@@ -101,7 +106,8 @@ def test_tables_say_where_equal_columns_are_looked_for_and_no_more(in_step: int,
 HEADER = delimited(1, pb.Header(messageType=pb.DML, schemaName="shopdb", tableName="orders").SerializeToString())
 DESCRIBED = b"".join(delimited(2, one.SerializeToString()) for one in dml(COLUMNS, []).event.dmlEvent.columns)
 VALUES = [number("1").SerializeToString(), text("a").SerializeToString()]
-OLD, NEW = (b"".join(delimited(side, value) for value in VALUES) for side in (1, 2))
+OLD_VALUES = [number("2").SerializeToString(), text("bc").SerializeToString()]
+OLD, NEW = (b"".join(delimited(side, one) for one in values) for side, values in ((1, OLD_VALUES), (2, VALUES)))
 UNKNOWN = delimited(9, b"?")
 
 
@@ -225,14 +231,14 @@ def test_calls_of_few_entries_and_entries_with_very_many_rows_are_left_to_the_pa
     assert _walked(_payloads(*[usual] * (walk.PER_STEP - 1))) is None
     assert _walked(_payloads(*[usual] * walk.PER_STEP)) is not None
     steps = 0
-    field = walk._field
+    field = walk.fields_at
 
     def counted(*arguments: Any) -> Any:
         nonlocal steps
         steps += 1
         return field(*arguments)
 
-    with patch.object(walk, "_field", counted):
+    with patch.object(walk, "fields_at", counted):
         assert _walked(_payloads(*[usual] * walk.PER_STEP, _update(5_000).SerializeToString())) is None
     assert steps < 100
 
@@ -262,3 +268,46 @@ def test_realistic_traffic_is_walked_and_decodes_as_the_parser_does(tables: int,
             (changes.slice(3), one_table),
         ):
             assert _same(FAST.changes(some, tables_of), PLAIN.changes(some, tables_of))
+
+
+@pytest.mark.usefixtures("_any_call")
+def test_large_values_of_some_of_the_tables_are_found_in_any_order() -> None:
+    """Tables in turn, of which a call wants one or two in another order than they came."""
+    draw, entries = random.Random(7), []
+    for place in range(40):
+        notes = ["x" * draw.randrange(2_000) for _ in range(draw.randrange(4))]
+        operation = draw.choice([pb.INSERT, pb.UPDATE, pb.DELETE])
+        images = [
+            (
+                [] if operation == pb.INSERT else [number(place), text(note)],
+                [] if operation == pb.DELETE else [number(place), draw.choice([NULL, text(note[::2], "gbk")])],
+            )
+            for note in notes
+        ]
+        entries.append(dml(COLUMNS, images, operation=operation, table=("orders", "bag", "notes")[place % 3]))
+    columns = next(iter(ASKED.values()))
+    for wanted in (["notes"], ["notes", "orders"], ["bag", "orders", "notes"]):
+        asked = {TableId("shopdb", "", name): columns for name in wanted}
+        assert _same(FAST.changes(batch(*entries), asked), PLAIN.changes(batch(*entries), asked))
+
+
+@pytest.mark.usefixtures("_any_call")
+def test_a_value_that_ends_in_the_next_row_is_none_of_its_row() -> None:
+    described = b"".join(delimited(2, one.SerializeToString()) for one in dml(COLUMNS[:1], []).event.dmlEvent.columns)
+    next_row = delimited(2, VALUES[0])
+    beyond = b"\x12" + bytes([4 + len(next_row)]) + b"\x08\x03"
+    payload = HEADER + _event(delimited(2, described + delimited(3, beyond) + delimited(3, next_row)))
+    assert _walked(_payloads(payload)) is not None
+    _compare(_payloads(payload))
+
+
+@pytest.mark.parametrize(("size", "parsed"), [(5_000, 0), (5, 1)])
+@pytest.mark.parametrize("tables", [["orders"], ["orders", "bag"]])
+def test_large_values_are_not_copied_by_a_parser(size: int, parsed: int, tables: list[str]) -> None:
+    images = [([], [number(1), text("x" * size)])] * 3
+    entries = batch(*(dml(COLUMNS, images, table=table) for _ in range(walk.PER_STEP) for table in tables))
+    asked = {TableId("shopdb", "", table): next(iter(ASKED.values())) for table in tables}
+    with patch("dts_assets.wire.dts_protobuf.row_changes.decode", wraps=row_changes.decode) as parser:
+        found = FAST.changes(entries, asked)
+    assert parser.call_count == parsed
+    assert sum(one.batch.num_rows for one in found.tables) == 3 * len(entries)

@@ -66,14 +66,21 @@ def plain_values(messages: pa.BinaryArray) -> PlainValues | None:
     empty NULL more is added at the end. Measured on 30 columns: a quarter less time than parsing values in columns takes, and
     two thirds less than protobuf's own parser.
     """
-    buffer, offsets = messages.buffers()[2], offsets_of(messages)
-    begins, ends, count = offsets[:-1], offsets[1:], len(offsets) - 1
+    offsets = offsets_of(messages)
+    return plain_values_at(messages.buffers()[2], offsets[:-1], offsets[1:])
+
+
+def plain_values_at(
+    buffer: pa.Buffer | None, begins: npt.NDArray[np.int32], ends: npt.NDArray[np.int32]
+) -> PlainValues | None:
+    """Return what :func:`plain_values` returns, for messages at some places of a buffer, ascending."""
+    count = len(ends)
     data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
     if len(data) < 8:
         data = np.append(data, np.zeros(8 - len(data), np.uint8))
     types = np.zeros(count + 1, np.uint8)
     # What lies between two values becomes an element of its own, so that no value is copied.
-    bounds = np.full(2 * count + 3, offsets[-1], np.int32)
+    bounds = np.full(2 * count + 3, ends[-1] if count else 0, np.int32)
     name_sizes = np.zeros(count, np.uint8)
     other_names = False
     for first in range(0, count, _BLOCK):
@@ -83,7 +90,7 @@ def plain_values(messages: pa.BinaryArray) -> PlainValues | None:
             return None
         types[part], bounds[2 * first + 1 : 2 * part.stop : 2], name_sizes[part], others = block
         other_names |= others
-    bounds[:1], bounds[2 : 2 * count + 1 : 2] = offsets[:1], ends
+    bounds[0], bounds[2 : 2 * count + 1 : 2] = begins[0] if count else 0, ends
     values = binary_array(pa.binary(), bounds, buffer, None)
     return PlainValues(types, values, _names(begins, name_sizes, buffer) if other_names else None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +15,18 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of, valid, with_empty_last
+from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of, run_lengths, valid, with_empty_last
 from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.columns.texts import Charsets, charsets_of
 from dts_assets.wire.dts_protobuf import Engine
 from dts_assets.wire.dts_protobuf.described_columns import column_lists, lists_of_bytes
-from dts_assets.wire.dts_protobuf.plain_values import LAST_KNOWN, plain_values
+from dts_assets.wire.dts_protobuf.plain_values import LAST_KNOWN, PlainValues, plain_values, plain_values_at
 from dts_assets.wire.dts_protobuf.protobuf_parser import BARE_ROWS, PLAIN_ROWS, ROWS, Decoded, decode
 from dts_assets.wire.dts_protobuf.unknown_fields import of_bare_rows, of_rows
-from dts_assets.wire.dts_protobuf.walk import Described, described_columns, find_events
+from dts_assets.wire.dts_protobuf.walk import Described, Events, described_columns, find_events
+from dts_assets.wire.dts_protobuf.walked_rows import WalkedRows, walked_rows
 from dts_assets.wire.format import DecodedChanges
 
 _UNKNOWN, _NO_EVENT = 3, 4
@@ -97,8 +99,8 @@ def _entries(
     tables[wanted] = codes
     events = None if engine == "protobuf" else find_events(payloads)
     described = None if events is None else described_columns(events, tables)
-    if described is not None:
-        found = _without_columns(payloads, wanted, described, engine)
+    if events is not None and described is not None:
+        found = _without_columns(events, wanted, described, engine)
         if found is not None:
             return found
     if len(wanted) < len(payloads) or np.any(wanted[1:] < wanted[:-1]):
@@ -114,35 +116,63 @@ def _entries(
 
 
 def _without_columns(
-    payloads: pa.Array, wanted: npt.NDArray[np.int64], described: Described, engine: Engine | None
+    events: Events, wanted: npt.NDArray[np.int64], described: Described, engine: Engine | None
 ) -> _Entries | None:
-    """Return the wanted entries, whose columns are described; None where some cannot be read or values are unusual."""
+    """Return the wanted entries, whose columns are described; None where some cannot be read or values are unusual.
+
+    Where values are large they are not even copied.
+    """
     if not described.are_dml[wanted].all():
         return None
     if np.count_nonzero(described.are_dml) == len(wanted) and np.all(wanted[1:] > wanted[:-1]):
         of_wanted = wanted  # what else there is has no rows, and needs no copy of those that have
     else:
-        payloads, described, of_wanted = payloads.take(pa.array(wanted)), described.take(wanted), np.arange(len(wanted))
-    decoded = decode(payloads, BARE_ROWS, engine=engine)
+        events, described, of_wanted = events.take(wanted), described.take(wanted), np.arange(len(wanted))
+    lists, groups = lists_of_bytes(described)
+    widths = np.fromiter((0 if one is None else len(one.columns) for one in groups), np.int64, len(groups))
+    read = _walked(events, walked_rows(events, described, widths)) or _parsed_rows(events, described, of_wanted, engine)
+    if read is None:
+        return None
+    operations, images, unknown = read
+    return _Entries(
+        np.arange(len(wanted)),
+        (),
+        operations[of_wanted],
+        lists[of_wanted],
+        groups,
+        run_lengths(described.rows[of_wanted]),
+        *images,
+        unknown,
+    )
+
+
+_Read: TypeAlias = tuple[npt.NDArray[np.int32], tuple[Image, Image], dict[str, int]]
+"""The operations of entries, the images of all their rows, and what the protocol does not have."""
+
+
+def _walked(events: Events, walked: WalkedRows | None) -> _Read | None:
+    """Return what walked rows hold, beside which nothing stands; None where values are unusual."""
+    values = None if walked is None else plain_values_at(events.payloads.buffers()[2], walked.begins, walked.ends)
+    if walked is None or values is None:
+        return None
+    before = _plain_image(values, walked.first, walked.old)
+    after = _plain_image(values, walked.first + walked.old, walked.new)
+    after.unknown.clear()  # both are images of all values
+    return _known(events.operations), (before, after), {}
+
+
+def _parsed_rows(
+    events: Events, described: Described, of_wanted: npt.NDArray[np.int64], engine: Engine | None
+) -> _Read | None:
+    """Return what the parser finds in rows; None where some cannot be read or values are unusual."""
+    decoded = decode(events.payloads, BARE_ROWS, engine=engine)
     if decoded.poison:
         return None
     before, after = (plain_image(lists) for lists in _lists(decoded.batch))
     if before is None or after is None:
         return None
-    dml = decoded.batch["event"].field("dmlEvent")
-    lists, groups = lists_of_bytes(described)
-    offsets = offsets_of(dml.field("rows"))
-    return _Entries(
-        np.arange(len(wanted)),
-        (),
-        _operations(dml)[of_wanted],
-        lists[of_wanted],
-        groups,
-        np.append(offsets[of_wanted], offsets[-1]),
-        before,
-        after,
-        of_bare_rows(decoded, BARE_ROWS, of_wanted, described.sizes[of_wanted]),
-    )
+    unknown = of_bare_rows(decoded, BARE_ROWS, of_wanted, described.sizes[of_wanted])
+    return _operations(decoded.batch["event"].field("dmlEvent")), (before, after), unknown
 
 
 def _lists(batch: pa.RecordBatch) -> tuple[pa.ListArray, pa.ListArray]:
@@ -160,7 +190,10 @@ def _parsed(decoded: Decoded, images: tuple[Image, Image], unknown: dict[str, in
 
 
 def _operations(dml: pa.StructArray) -> npt.NDArray[np.int32]:
-    operations: npt.NDArray[np.int32] = dml.field("dmlEventType").to_numpy()
+    return _known(dml.field("dmlEventType").to_numpy())
+
+
+def _known(operations: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     return np.where((operations < pb.INSERT) | (operations > pb.DELETE), np.int32(_UNKNOWN), operations)
 
 
@@ -204,11 +237,13 @@ def _ragged(found: _Entries, owners: npt.NDArray[np.int64], entry_widths: npt.ND
 
 def plain_image(lists: pa.ListArray) -> Image | None:
     """Return the images from lists of ``Data`` messages, if every message is of the usual layout."""
-    found = plain_values(lists.values)
-    if found is None:
-        return None
-    charsets = None if found.names is None else charsets_of(found.names)
-    return _image(lists, _KINDS.take(found.types), (found.values, found.values), charsets, {})
+    found, offsets = plain_values(lists.values), offsets_of(lists)
+    return None if found is None else _plain_image(found, offsets[:-1], np.diff(offsets))
+
+
+def _plain_image(values: PlainValues, first: npt.NDArray[np.int32], sizes: npt.NDArray[np.int32]) -> Image:
+    charsets = None if values.names is None else charsets_of(values.names)
+    return _image(first, sizes, _KINDS.take(values.types), (values.values, values.values), charsets, {})
 
 
 def image_of(lists: pa.ListArray) -> Image:
@@ -218,24 +253,24 @@ def image_of(lists: pa.ListArray) -> Image:
     kinds, unknown = _kinds(types, bv)
     charsets = charsets_of(values.field("charset"))
     fields = with_empty_last(sv), with_empty_last(bv)
-    return _image(lists, np.append(kinds, np.uint8(NULL)), fields, charsets, unknown)
+    offsets = offsets_of(lists)
+    return _image(offsets[:-1], np.diff(offsets), np.append(kinds, np.uint8(NULL)), fields, charsets, unknown)
 
 
 def _image(
-    lists: pa.ListArray,
+    first: npt.NDArray[np.int32],
+    sizes: npt.NDArray[np.int32],
     kinds: npt.NDArray[np.uint8],
     fields: tuple[pa.Array, pa.Array],
     charsets: Charsets | None,
     unknown: dict[str, int],
 ) -> Image:
-    """Return the images from a list of values per row.
+    """Return the images from the number of each row's first value, and how many it has.
 
     The last value stands for all that were not sent.
     """
-    offsets = offsets_of(lists)
-    sizes = np.diff(offsets)
     present = sizes > 0
-    starts = offsets[:-1] if present.all() else np.where(present, offsets[:-1], np.int32(len(kinds) - 1))
+    starts = first if present.all() else np.where(present, first, np.int32(len(kinds) - 1))
     if charsets is not None:
         for code, count in enumerate(np.bincount(charsets.codes[:-1], minlength=len(charsets.names)).tolist()):
             name = charsets.unknown_name(code)

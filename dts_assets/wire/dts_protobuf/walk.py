@@ -94,18 +94,28 @@ def described_columns(events: Events, tables: _Places | None = None) -> Describe
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of entries: whether each is a DML event, where its columns begin, and where it ends.
+    """The events of entries: whether each is a DML event, its operation, where its columns begin, and where it ends.
 
-    Another event has no columns, and begins at its end. ``are_usual`` says that all events are DML, BEGIN or COMMIT events with
-    nothing beside them.
+    Another event has no columns, and begins at its end; its operation is 0, as where none is sent. ``are_usual`` says that all
+    events are DML, BEGIN or COMMIT events with nothing beside them.
     """
 
     payloads: pa.BinaryArray
     data: _Bytes
     are_dml: Bools
+    operations: npt.NDArray[np.int32]
     begins: _Places
     ends: _Places
     are_usual: bool
+
+    def take(self, some: npt.NDArray[np.int64]) -> Events:
+        """Return some events, with a copy of their entries."""
+        payloads = self.payloads.take(pa.array(some))
+        places = offsets_of(payloads)[1:].astype(np.int64)
+        begins = places - (self.ends[some] - self.begins[some])
+        buffer = payloads.buffers()[2]
+        data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+        return Events(payloads, data, self.are_dml[some], self.operations[some], begins, places, self.are_usual)
 
 
 def find_events(payloads: pa.BinaryArray) -> Events | None:
@@ -115,19 +125,21 @@ def find_events(payloads: pa.BinaryArray) -> Events | None:
         return None
     data, offsets = np.frombuffer(buffer, np.uint8), offsets_of(payloads).astype(np.int64)
     begins, ends = offsets[:-1], offsets[1:]
-    tags, _, behind = _field(data, begins)
-    event_tags, inside, event_ends = _field(data, behind)
+    tags, _, behind = fields_at(data, begins)
+    event_tags, inside, event_ends = fields_at(data, behind)
     if not ((tags == _HEADER) & (event_tags == _EVENT) & (event_ends == ends)).all():
         return None
-    tags, at, dml_ends = _field(data, inside)
+    tags, at, dml_ends = fields_at(data, inside)
     are_dml = (tags == _DML) & (inside < ends)
     told = are_dml & (at < ends) & (data.take(at, mode="clip") == _OPERATION)
-    long = told & (data.take(at + 1, mode="clip") >= 0x80)
+    operations = data.take(at + 1, mode="clip") * told
+    long = operations >= 0x80
     begins = at + 2 * told
     if not (~are_dml | ((dml_ends == ends) & ~long & (begins <= ends))).all():
         return None
     usual = are_dml | (((tags == _BEGIN) | (tags == _COMMIT)) & (dml_ends == ends))
-    return Events(payloads, data, are_dml, np.where(are_dml, begins, ends), ends, bool(usual.all()))
+    operations = operations.astype(np.int32)
+    return Events(payloads, data, are_dml, operations, np.where(are_dml, begins, ends), ends, bool(usual.all()))
 
 
 def _described(events: Events, tables: _Places) -> tuple[_Places, list[bytes], _Places] | None:
@@ -221,7 +233,7 @@ def _behind_columns(data: _Bytes, begins: _Places, ends: _Places, *, least: int)
     found, left, at, stop = begins.copy(), np.arange(len(begins)), begins, ends
     steps = taken = 0
     while True:
-        tags, _, behind = _field(data, at)
+        tags, _, behind = fields_at(data, at)
         going = (tags == _COLUMN) & (at < stop)
         if not going.all():
             found[left[~going]] = at[~going]
@@ -231,7 +243,7 @@ def _behind_columns(data: _Bytes, begins: _Places, ends: _Places, *, least: int)
         if (behind > stop).any():
             return None
         at, steps, taken = behind, steps + 1, taken + len(left)
-        if _too_few(taken, steps, least):
+        if are_too_few(taken, steps, least):
             return None
 
 
@@ -251,16 +263,17 @@ def _counted_rows(data: _Bytes, begins: _Places, ends: _Places) -> npt.NDArray[n
         if not len(at):
             return rows
         steps, taken = steps + 1, taken + len(at)
-        tags, _, at = _field(data, at)
-        if not ((tags == _ROW) & (at <= stop)).all() or _too_few(taken, steps, PER_STEP):
+        tags, _, at = fields_at(data, at)
+        if not ((tags == _ROW) & (at <= stop)).all() or are_too_few(taken, steps, PER_STEP):
             return None
 
 
-def _too_few(taken: int, steps: int, least: int) -> bool:
+def are_too_few(taken: int, steps: int, least: int) -> bool:
+    """Tell whether fewer than ``least`` take part in a step on the average, so that a walk is not worth it."""
     return steps > _FIRST_STEPS and taken < steps * least
 
 
-def _field(data: _Bytes, at: _Places) -> tuple[_Bytes, _Places, _Places]:
+def fields_at(data: _Bytes, at: _Places) -> tuple[_Bytes, _Places, _Places]:
     """Return the tags of the fields at some places, and where their contents begin and end.
 
     Beyond the end of all bytes the last byte is read; then the end does not fit what is around it.
