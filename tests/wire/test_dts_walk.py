@@ -17,10 +17,11 @@ from benchmarks import traffic
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.dts_protobuf import DtsProtobuf, row_changes, walk, walked_rows
+from dts_assets.wire.dts_protobuf import DtsProtobuf, walk, walked_rows
+from dts_assets.wire.dts_protobuf.protobuf_parser import decode
 from dts_assets.wire.dts_protobuf.walk import Described, described_columns, find_events
 from dts_assets.wire.format import DecodedChanges
-from tests.dts_messages import NULL, delimited, dml, number, text
+from tests.dts_messages import NULL, Row, delimited, dml, number, text
 from tests.wire.made import batch
 
 FAST, PLAIN = DtsProtobuf("ptars"), DtsProtobuf("protobuf")
@@ -304,10 +305,10 @@ def test_a_value_that_ends_in_the_next_row_is_none_of_its_row() -> None:
 @pytest.mark.parametrize(("size", "parsed"), [(5_000, 0), (5, 1)])
 @pytest.mark.parametrize("tables", [["orders"], ["orders", "bag"]])
 def test_large_values_are_not_copied_by_a_parser(size: int, parsed: int, tables: list[str]) -> None:
-    images = [([], [number(1), text("x" * size)])] * 3
+    images: list[Row] = [([], [number(1), text("x" * size)])] * 3
     entries = batch(*(dml(COLUMNS, images, table=table) for _ in range(walk.PER_STEP) for table in tables))
     asked = {TableId("shopdb", "", table): next(iter(ASKED.values())) for table in tables}
-    with patch("dts_assets.wire.dts_protobuf.row_changes.decode", wraps=row_changes.decode) as parser:
+    with patch("dts_assets.wire.dts_protobuf.row_changes.decode", wraps=decode) as parser:
         found = FAST.changes(entries, asked)
     assert parser.call_count == parsed
     assert sum(one.batch.num_rows for one in found.tables) == 3 * len(entries)

@@ -156,7 +156,10 @@ def _heads(sets: pa.Array, rejected: list[Rejected], *, engine: Engine | None) -
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The heads of entries that could be read, with the number of rows, the table and the column list of each, by number."""
+    """The heads of entries that could be read.
+
+    Each has its number of rows, and its table and column list by number.
+    """
 
     decoded: Decoded
     form: Descriptor

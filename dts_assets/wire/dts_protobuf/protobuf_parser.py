@@ -119,15 +119,24 @@ copies nobody reads.
 """
 
 HEADS_OF_ANY_ROWS = reshaped("heads_of_any_rows", {name: kept for name, kept in _HEADS.items() if name != "RowChange"})
-"""As :data:`HEADS`, with rows as bytes: damage inside of a row is the business of the step that reads values."""
+"""As :data:`HEADS`, with rows as bytes.
+
+Damage inside of a row is the business of the step that reads values.
+"""
 
 BARE_HEADS = reshaped("bare_heads", {**_HEADS, "DMLEvent": ("dmlEventType",)})
-"""As :data:`HEADS`, without columns and rows: for entries whose columns are compared as bytes and whose rows are counted so."""
+"""As :data:`HEADS`, without columns and rows.
+
+It is for entries whose columns are compared as bytes, and whose rows are counted in them.
+"""
 
 USUAL_HEADS = reshaped(
     "usual_heads", {**_HEADS, "Event": ("beginEvent", "commitEvent", "dmlEvent"), "DMLEvent": ("dmlEventType",)}
 )
-"""As :data:`BARE_HEADS`, for entries with no other events: columns that all are empty take a quarter of the time."""
+"""As :data:`BARE_HEADS`, for entries with no other events.
+
+Columns that all are empty took a quarter of the time.
+"""
 
 _DML: Mapping[str, tuple[str, ...] | None] = {
     "Entry": ("event",),

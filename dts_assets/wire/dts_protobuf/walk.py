@@ -94,7 +94,9 @@ def described_columns(events: Events, tables: _Places | None = None) -> Describe
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of entries: whether each is a DML event, its operation, where its columns begin, and where it ends.
+    """The events of entries.
+
+    Each is a DML event or not, and has an operation, a place where its columns begin, and a place where it ends.
 
     Another event has no columns, and begins at its end; its operation is 0, as where none is sent. ``are_usual`` says that all
     events are DML, BEGIN or COMMIT events with nothing beside them.
@@ -269,7 +271,10 @@ def _counted_rows(data: _Bytes, begins: _Places, ends: _Places) -> npt.NDArray[n
 
 
 def are_too_few(taken: int, steps: int, least: int) -> bool:
-    """Tell whether fewer than ``least`` take part in a step on the average, so that a walk is not worth it."""
+    """Tell whether fewer than ``least`` take part in a step on the average.
+
+    A walk is not worth it then.
+    """
     return steps > _FIRST_STEPS and taken < steps * least
 
 

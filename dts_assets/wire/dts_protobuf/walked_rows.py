@@ -22,7 +22,7 @@ _Counts: TypeAlias = npt.NDArray[np.int32]
 _OLD, _NEW = 0x0A, 0x12  # tags in a RowChange
 
 LARGE = 256
-"""The bytes of a value from which on a walk is cheaper than copies, on the average of a call."""
+"""The average size of a call's values from which on a walk is cheaper than copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,9 @@ class WalkedRows:
 
 
 def walked_rows(events: Events, described: Described, widths: _Places) -> WalkedRows | None:
-    """Return the values of all rows of entries; ``widths`` has the number of columns of each list of these.
+    """Return the values of all rows of entries.
+
+    ``widths`` has the number of columns of each list of columns.
 
     None where a row holds something else, where its values are in another order, or where a walk is not worth it.
     """
