@@ -158,7 +158,7 @@ def printed(folder: Path) -> str:
 @pytest.mark.long
 def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "schema-changes.md").read_text("utf-8")
-    (block,) = re.findall(r"```text\n(.*?)```", page, re.S)
+    (block,) = re.findall(r"prints, of the example:\n\n```text\n(.*?)```", page, re.S)
     lines = [line for line in block.splitlines() if line != "..."]
     output = iter(line.rstrip() for line in printed(tmp_path).splitlines())
     assert len(lines) > 10
