@@ -1,4 +1,4 @@
-"""The speed from DRS JSON-C to typed columns, compared with the standard library's json and a Python loop.
+"""The speed from DRS JSON-C and DRS JSON to typed columns, compared with the standard library's json and a Python loop.
 
 ``python -m benchmarks.decode_json`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
 one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, times and
@@ -6,7 +6,8 @@ tables of entries and to the typed row changes. Ours is ``entries()`` and then `
 the product does in two steps; the loop makes both in one pass over messages that it parses once. That both make equal tables of
 changes is checked first.
 
-A case ``15c-1r`` has 15 columns and 1 row per message, the number of rows that the vendor's samples have.
+A case ``15c-1r`` has 15 columns and 1 row per message, the number of rows that the vendor's samples have. It is DRS JSON-C of a
+MySQL; ``postgresql-15c-1r`` is DRS JSON of a PostgreSQL.
 """
 
 from __future__ import annotations
@@ -26,10 +27,16 @@ from benchmarks.command import least_in_turns
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.drs_json import DrsJson
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.format import WireFormat
 
 _ZONE_HOURS = 8
-_TABLE = TableId("shopdb", "", "orders")
+_TABLE, _TABLE_IN_SCHEMA = TableId("shopdb", "", "orders"), TableId("shopdb", "sales", "orders")
+_POSTGRESQL_TYPES = (
+    "bigint", "character varying", "integer", "timestamp without time zone", "numeric", "timestamp with time zone", "smallint",
+    "double precision", "character varying", "date", "text", "bytea", "real", "character", "smallint",
+)  # fmt: skip
 _TYPES = (
     "bigint", "varchar", "int", "datetime", "decimal", "timestamp", "tinyint", "double", "varchar", "date", "text", "varbinary",
     "float", "char", "smallint",
@@ -40,38 +47,55 @@ _START = datetime(2026, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Messages of one table."""
+    """Messages of one table, of a MySQL or a PostgreSQL."""
 
     columns: int
     rows: int
+    has_schema: bool = False
 
     @property
     def name(self) -> str:
         """Such as ``15c-1r``."""
-        return f"{self.columns}c-{self.rows}r"
+        return f"{'postgresql-' if self.has_schema else ''}{self.columns}c-{self.rows}r"
+
+    @property
+    def table(self) -> TableId:
+        """The table of all messages."""
+        return _TABLE_IN_SCHEMA if self.has_schema else _TABLE
+
+    @property
+    def wire(self) -> WireFormat:
+        """The format of all messages."""
+        return DrsJson() if self.has_schema else DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
 
 
-CASES = (*(Case(columns, rows) for columns in (5, 15, 30) for rows in (1, 20)),)
+CASES = tuple(Case(columns, rows, source) for source in (False, True) for columns in (5, 15, 30) for rows in (1, 20))
 
 
 def messages(case: Case, *, size: int, seed: int) -> pa.Array:
     """Messages of a case, as many as have ``size`` bytes."""
     random = np.random.default_rng(seed)
-    types = {f"c{number}": _TYPES[number % len(_TYPES)] for number in range(case.columns)}
+    known = _POSTGRESQL_TYPES if case.has_schema else _TYPES
+    types = {f"c{number}": known[number % len(known)] for number in range(case.columns)}
     made: list[bytes] = []
     total = 0
     while total < size:
         kind = str(random.choice(["INSERT", "UPDATE", "DELETE"], p=[0.3, 0.5, 0.2]))
         data, old = ([_row(types, random) for _ in range(case.rows)] for _ in range(2))
         message = {
-            "mysqlType": types, "id": len(made) + 1, "es": 1767225600000 + len(made) * 1000,
+            **_told_types(case, types), "id": len(made) + 1, "es": 1767225600000 + len(made) * 1000,
             "ts": 1767225600123 + len(made) * 1000, "database": _TABLE.database, "table": _TABLE.table, "type": kind,
-            "isDdl": False, "sql": "",
-            "sqlType": dict.fromkeys(types, 12), "data": data, "old": old if kind == "UPDATE" else None, "pkNames": ["c0"],
+            "data": data, "old": old if kind == "UPDATE" else None, "pkNames": ["c0"],
         }  # fmt: skip
         made.append(json.dumps(message, separators=(",", ":")).encode())
         total += len(made[-1])
     return pa.array(made, pa.binary())
+
+
+def _told_types(case: Case, types: Mapping[str, str]) -> Mapping[str, object]:
+    if case.has_schema:
+        return {"columnType": types, "dbType": "PostgreSQL", "schema": _TABLE_IN_SCHEMA.schema}
+    return {"mysqlType": types, "sqlType": dict.fromkeys(types, 12), "isDdl": False, "sql": ""}
 
 
 def _row(types: Mapping[str, str], random: np.random.Generator) -> dict[str, str | None]:
@@ -83,24 +107,26 @@ def _row(types: Mapping[str, str], random: np.random.Generator) -> dict[str, str
 
 
 def _text(kind: str, number: int) -> str:
-    if kind in ("datetime", "timestamp"):
-        return str(_START + timedelta(seconds=number % 10**7))
+    if kind.startswith(("datetime", "timestamp")):
+        return str(_START + timedelta(seconds=number % 10**7)) + ("+00" if kind.endswith("with time zone") else "")
+    if kind == "bytea":
+        return f"\\x{number:08x}"
     if kind == "date":
         return str(date(2000, 1, 1) + timedelta(days=number % 9999))
     if kind in ("tinyint", "smallint"):
         return str(number % 128)
-    if kind == "decimal":
+    if kind in ("decimal", "numeric"):
         return f"{number / 100:.2f}"
-    if kind in ("double", "float"):
+    if kind in ("double", "float", "double precision", "real"):
         return str(number % 10**6 / 8)
     if kind == "varbinary":
         return str([byte - 128 for byte in number.to_bytes(8, "big")])
     if kind == "text":
         return f"Lorem ipsum dolor sit amet {number}, consectetur " * 3
-    return str(number) if kind in ("int", "bigint") else f"value {number}"
+    return str(number) if kind in ("int", "integer", "bigint") else f"value {number}"
 
 
-_CONVERT: Mapping[str, Callable[[str], Any]] = {
+_CONVERT: dict[str, Callable[[str], Any]] = {
     "int": int,
     "bigint": int,
     "float": float,
@@ -113,12 +139,20 @@ _CONVERT: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def plain(payloads: Sequence[bytes], columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], pa.RecordBatch]:
+_CONVERT_POSTGRESQL: Mapping[str, Callable[[str], Any]] = _CONVERT | {
+    "timestamp": datetime.fromisoformat,
+    "binary": lambda text: bytes.fromhex(text[2:]),
+}
+
+
+def plain(
+    payloads: Sequence[bytes], columns: Sequence[Column], converters: Mapping[str, Callable[[str], Any]]
+) -> tuple[list[tuple[Any, ...]], pa.RecordBatch]:
     """Decode entries and changes in a loop.
 
     It keeps a list per column and image, looks converters up once, and makes one Arrow array per list.
     """
-    convert = [(column.name, _CONVERT[column.type]) for column in columns]
+    convert = [(column.name, converters[column.type]) for column in columns]
     heads: list[tuple[Any, ...]] = []
     entries: list[int] = []
     numbers: list[int] = []
@@ -165,7 +199,7 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
         SystemExit: They made different tables.
     """
     array = messages(case, size=size, seed=seed)
-    payloads, wire = array.to_pylist(), DrsJsonC(f"+{_ZONE_HOURS:02d}:00")
+    payloads, wire = array.to_pylist(), case.wire
     (shape,) = wire.entries(array).shapes
     columns = tuple(
         Column(one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
@@ -173,9 +207,10 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     )
 
     def ours() -> Any:
-        return wire.changes(wire.entries(array).batch, {_TABLE: columns})
+        return wire.changes(wire.entries(array).batch, {case.table: columns})
 
-    ways: dict[str, Callable[[], Any]] = {"loop": lambda: plain(payloads, columns), "ours": ours}
+    converters = _CONVERT_POSTGRESQL if case.has_schema else _CONVERT
+    ways: dict[str, Callable[[], Any]] = {"loop": lambda: plain(payloads, columns, converters), "ours": ours}
     (mine,), expected = ours().tables, ways["loop"]()[1]
     for name in expected.schema.names:
         if mine.batch[name].to_pylist() != expected[name].to_pylist():

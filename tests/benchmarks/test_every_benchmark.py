@@ -17,6 +17,7 @@ HOUSE = Path(__file__).parents[2]
 TINY: dict[str, list[str]] = {
     "decode": ["--case", "2t-30c-20r", "--megabytes", "1", "--turns", "1"],
     "decode_json": ["--case", "15c-20r", "--megabytes", "1", "--turns", "1"],
+    "documents": ["--megabytes", "1", "--turns", "1", "--documents", "500", "--changes", "50"],
     "decode_avro": ["--case", "15c-1t", "--megabytes", "1", "--turns", "1"],
     "reassembly": ["--case", "split", "--megabytes", "2", "--turns", "1"],
     "truth": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
@@ -37,6 +38,7 @@ SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
 LONG = pytest.mark.long
 MARKS = {
     "memory": [LONG],
+    "documents": [SPARK, LONG],
     "window": [SPARK, LONG],
     "backfill": [SPARK, LONG],
     "snapshot": [SPARK, LONG],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from bson import json_util
@@ -16,6 +18,7 @@ from bson.timestamp import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dts_assets.wire.documents import shell_syntax
 from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of, value_of
 from dts_assets.wire.documents.shell_syntax import Unreadable, document_of
 from tests.tiers import examples
@@ -198,6 +201,37 @@ def shell(value: Any) -> str:
             return f"[{', '.join(map(shell, value))}]"
         case _:
             return f"{{{', '.join(f'{json.dumps(name)}: {shell(inner)}' for name, inner in value.items())}}}"
+
+
+_DIGITS = st.from_regex(r"-?[0-9]{1,40}(\.[0-9]{0,12})?([eE]-?[0-9]{1,3})?", fullmatch=True)
+_ARGUMENTS = st.one_of(
+    st.from_regex(r'ObjectId\("[0-9a-fA-F]{23,25}"\)', fullmatch=True),
+    _DIGITS.map("NumberLong({})".format),
+    _DIGITS.map('NumberDecimal("{}")'.format),
+    st.from_regex(r"NumberLong\((-?0|-?[1-9][0-9]{15,19})\)", fullmatch=True),
+    st.datetimes().map(lambda at: f'ISODate("{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z")'),
+    st.datetimes().map(lambda at: f'ISODate("{at.isoformat(timespec="seconds")}Z")'),
+    st.from_regex(
+        r'ISODate\("[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{3})?Z"\)', fullmatch=True
+    ),
+    st.sampled_from(["-0", "0", "5", "-999999999", "9999999999", "2147483648", "0.0", "-0.0"]),
+)
+
+
+@examples(400)
+@given(st.lists(_ARGUMENTS, min_size=1, max_size=4))
+def test_constructors_as_the_driver_writes_them_are_what_they_are_in_any_spelling(values: list[str]) -> None:
+    text = f'{{"a": [{", ".join(values)}]}}'
+
+    def read() -> object:
+        try:
+            return document_of(text)
+        except Unreadable as error:
+            return str(error)
+
+    usual = read()
+    with patch.object(shell_syntax, "_USUAL", re.compile("(?!)")):
+        assert read() == usual
 
 
 @examples(400)

@@ -25,6 +25,7 @@ Value = Any
 """A value in canonical Extended JSON, as Python's JSON parser gives it: ``{"$numberInt": "5"}``."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WALL_EPOCH = datetime(1970, 1, 1)
 _INT32, _INT64 = range(-(1 << 31), 1 << 31), range(-(1 << 63), 1 << 63)
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -35,6 +36,17 @@ _QUIET = re.compile(
 
 _ARGUMENT = rf"""\s*(?:({_STRING})|'((?:[^'\\]++|\\.)*+)'|(-?[0-9.eE+-]++))\s*"""
 _CALL = re.compile(rf"(?:new\s+)?([A-Za-z]+)\s*\((?:{_ARGUMENT}(?:,{_ARGUMENT})?)?\)")
+_USUAL = re.compile(
+    r"""ObjectId\("([0-9a-f]{24})"\)|NumberLong\((0|-?[1-9]\d{0,17})\)"""
+    r"""|NumberDecimal\("((?=.{1,34}")-?(?:0|[1-9]\d*)(?:\.\d{1,6})?)"\)"""
+    r"""|ISODate\("(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)Z"\)""",
+    re.A,
+)
+"""Constructors as the driver writes nearly all of them.
+
+What stands in them is, but for dates, the text of Extended JSON.
+"""
+
 _STAMP = re.compile(r"Timestamp\s*\(\s*\{\s*\"?t\"?\s*:\s*(\d+)\s*,\s*\"?i\"?\s*:\s*(\d+)\s*\}\s*\)")
 _WORD = re.compile(r"(MinKey|MaxKey|undefined)\b(?:\s*\(\s*\))?")
 _PATTERN = re.compile(r"/((?:[^/\\\n]++|\\.)++)/([a-z]*)")
@@ -111,12 +123,34 @@ def _replaced(text: str, mark: str) -> str:
         return text
     parts, start = [], 0
     while end < len(text):
-        value, behind = _constructed(text, end)
-        made = json.dumps(_with_marks(value, mark) if mark else value, separators=(",", ":"))
+        usual = None if mark else _USUAL.match(text, end)
+        if usual is not None and (made := _usual(usual)):
+            behind = usual.end()
+        else:
+            value, behind = _constructed(text, end)
+            made = json.dumps(_with_marks(value, mark) if mark else value, separators=(",", ":"))
         parts += [text[start:end], made]
         start = behind
         end = _QUIET.match(text, start).end()  # type: ignore[union-attr]
     return "".join([*parts, text[start:]])
+
+
+def _usual(found: re.Match[str]) -> str:
+    """Return the JSON of a usual constructor; empty for a date that is none."""
+    which = found.lastindex or 0
+    text = found[which]
+    if which == 1:
+        return f'{{"$oid":"{text}"}}'
+    if which == 2:
+        return f'{{"$numberLong":"{text}"}}'
+    if which == 3:
+        return f'{{"$numberDecimal":"{text}"}}'
+    try:
+        since = datetime.fromisoformat(text) - _WALL_EPOCH
+    except ValueError:
+        return ""
+    milliseconds = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+    return f'{{"$date":{{"$numberLong":"{milliseconds}"}}}}'
 
 
 def _constructed(text: str, at: int) -> tuple[Value, int]:
@@ -171,6 +205,8 @@ def _unmarked(name: str, value: Value, mark: str) -> tuple[str, Value]:
 
 
 def _whole(text: str) -> Value:
+    if len(text) < 10 and text != "-0":
+        return {"$numberInt": text}
     number = int(text)
     if number in _INT32:
         return {"$numberInt": str(number)}
