@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 MYSQL = "MYSQL"
 POSTGRESQL = "PGSQL"
 GAUSSDB = "GAUSSDB"
@@ -27,6 +29,7 @@ _SIGNS = (
 )
 
 
+@lru_cache(maxsize=1 << 8)
 def source_type_of(name: str | None) -> str:
     """Return the kind of a source beside the MySQL family from the vendor's name of it.
 

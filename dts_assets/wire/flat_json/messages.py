@@ -274,7 +274,11 @@ def described(types_sent: bytes, pk_names: bytes, beside: tuple[str, ...] = ()) 
         types, keys = _TYPES.decode(types_sent), _KEYS.decode(pk_names) or []
     except MALFORMED:
         return None
-    types |= dict.fromkeys([name for name in beside if name not in types], "")
+    if beside:
+        missing = [name for name in beside if name not in types]
+        if not missing:
+            return described(types_sent, pk_names, ())  # one object for equal columns, which readers of rows look for
+        types |= dict.fromkeys(missing, "")
     of_key = frozenset(keys)
     if not types or not types.keys() >= of_key:
         return None
