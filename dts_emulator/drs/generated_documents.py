@@ -43,7 +43,8 @@ def shell_text(value: Any) -> str:
         case {"$timestamp": {"t": seconds, "i": increment}}:
             return f"Timestamp({seconds}, {increment})"
         case {"$regularExpression": {"pattern": pattern, "options": options}}:
-            return f"/{pattern}/{options}"
+            inside = pattern.replace("/", r"\/")
+            return f"/{inside}/{options}"
         case {"$minKey": 1}:
             return "MinKey"
         case dict() if len(value) == 1 and (call := _CALLS.get(next(iter(value)))):
@@ -83,7 +84,7 @@ class GeneratedDocuments:
             place = self.random.choice([*self.collections])
             yield self._change(place, self.collections[place])
             if self.random.random() < 0.05:
-                yield self._again()
+                yield self.again()
 
     def known(self, place: tuple[str, str]) -> list[Document]:
         """Return the documents of a collection that the messages tell."""
@@ -97,16 +98,16 @@ class GeneratedDocuments:
             if random.random() < 0.05:  # it was there before the task
                 self.unseen.add((place, key))
             else:
-                return self._message(place, "INSERT", "insert", documents[key], None)
+                return self.tell(place, "INSERT", "insert", documents[key], None)
         elif random.random() < 0.15:
             del documents[key]
             self.unseen.discard((place, key))
-            return self._message(place, "DELETE", "doc", {"_id": identity}, None)
+            return self.tell(place, "DELETE", "doc", {"_id": identity}, None)
         if random.random() < 0.3:
             documents[key] = {"_id": identity, **self._fields(3)}
             self.unseen.discard((place, key))
-            return self._message(place, "UPDATE", "replace", documents[key], {"_id": identity})
-        return self._message(place, "UPDATE", "update", self._update(documents[key]), {"_id": identity})
+            return self.tell(place, "UPDATE", "replace", documents[key], {"_id": identity})
+        return self.tell(place, "UPDATE", "update", self._update(documents[key]), {"_id": identity})
 
     def _command(self) -> Message:
         random = self.random
@@ -116,12 +117,12 @@ class GeneratedDocuments:
         place, kind = random.choice(there), random.choice(self.commands)
         if kind == "drop":
             self._forget(place)
-            return self._message(place, "DDL", "drop", {}, None)
+            return self.tell(place, "DDL", "drop", {}, None)
         if kind == "dropDatabase":
             for one in [*self.collections]:
                 if one[0] == place[0]:
                     self._forget(one)
-            return self._message((place[0], ""), "DDL", "dropDatabase", {}, None)
+            return self.tell((place[0], ""), "DDL", "dropDatabase", {}, None)
         other = random.choice([one for one in self.collections if one != place])
         moved = self.collections[place]
         unseen = {key for one, key in self.unseen if one == place}
@@ -129,7 +130,7 @@ class GeneratedDocuments:
         self._forget(other)
         self.collections[other] = moved
         self.unseen |= {(other, key) for key in unseen}
-        return self._message(place, "DDL", "rename", {"to": {"db": other[0], "coll": other[1]}}, None)
+        return self.tell(place, "DDL", "rename", {"to": {"db": other[0], "coll": other[1]}}, None)
 
     def _forget(self, place: tuple[str, str]) -> None:
         self.collections[place] = {}
@@ -208,7 +209,7 @@ class GeneratedDocuments:
             ]
         )  # fmt: skip
 
-    def _message(
+    def tell(
         self,
         place: tuple[str, str],
         operation: str,
@@ -216,6 +217,7 @@ class GeneratedDocuments:
         value: Mapping[str, Any],
         where: Mapping[str, Any] | None,
     ) -> Message:
+        """Return the message of a change, whose document or update is ``value``."""
         self.number += 1
         at = _START_MS + self.number * _STEP_MS
         fields = {
@@ -226,7 +228,7 @@ class GeneratedDocuments:
         self._sent.append(fields)
         return self._sent_at(fields, at)
 
-    def _again(self) -> Message:
+    def again(self) -> Message:
         """Return one of the last messages once more, as a task sends it when it goes on."""
         fields = self.random.choice(self._sent[-5:])
         return self._sent_at({**fields, "ts": fields["ts"] + 900}, _START_MS + self.number * _STEP_MS)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.model.collections import is_collection
 from dts_assets.model.tables import TableId
 from dts_assets.store.columns import flat_name
 from dts_emulator.conformance.judge import CHANGES_OF_RESULT, QUARANTINE_OF_RESULT, ROWS_OF_RESULT
@@ -28,6 +29,8 @@ def consumed(case: ReadCase, folder: Path) -> Harness:
     times = pq.read_table(case.folder / CAPTURE, columns=["timestamp"])["timestamp"].to_pylist()
     first, last = (datetime.fromtimestamp(one.timestamp() // 3600 * 3600, UTC) for one in (min(times), max(times)))
     options: dict[str, Any] = {"schema": str(case.folder / SCHEMA)} if case.described["schema"] else {}
+    if case.described["source_type"] == "MongoDB":
+        options["documents"] = "canonical"
     topics: dict[str, int] = case.described["topics"]
     if len(topics) > 1:
         options["topics"] = topics
@@ -51,7 +54,8 @@ def write_result(case: ReadCase, harness: Harness, results: Path) -> None:
         file = files[table]["file"] if table in files else f"unknown {table}.jsonl"
         snapshot = harness.pipeline.lake.scan(harness.pipeline.table_path("snapshot", table))
         if snapshot is not None:
-            _write(folder / ROWS_OF_RESULT / file, _rows(snapshot, shown))
+            rows = _documents(snapshot) if is_collection(columns) else _rows(snapshot, shown)
+            _write(folder / ROWS_OF_RESULT / file, rows)
         if table in files and files[table]["changes"] is not None:
             _write(folder / CHANGES_OF_RESULT / file, _changes(harness, table))
     reasons = Counter(row["reason"] for row in harness.rows("quarantine"))
@@ -68,6 +72,11 @@ def _rows(snapshot: pa.Table, shown: Mapping[str, str]) -> Iterable[Mapping[str,
     for row in snapshot.to_pylist():
         unfit = dict(row["_invalid"] or ())
         yield {shown[name]: _text(row[name], unfit.get(name)) for name in columns}
+
+
+def _documents(snapshot: pa.Table) -> Iterable[Mapping[str, Any]]:
+    for text in snapshot["document"].to_pylist():
+        yield {"_id": json.dumps(json.loads(text)["_id"], ensure_ascii=False), "document": text}
 
 
 def _changes(harness: Harness, table: TableId) -> Iterable[Mapping[str, Any]]:

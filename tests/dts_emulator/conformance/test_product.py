@@ -18,6 +18,7 @@ FIRST = [
     "dts-protobuf/redelivery_in_other_pieces", "dts-avro/another_server_tells_changes_again",
     "dts-json/null_and_empty",
     "drs-json/update_with_minimal_images", "drs-json/postgresql_large_value_that_was_not_logged",
+    "drs-json/dds_updates_by_paths",
     "drs-json-c/full_load_and_changes", "drs-avro/records_in_containers", "canal-json/bytes_and_texts_that_look_like_them",
     "dts-protobuf/truncate_in_two_partitions", "canal-json/a_message_that_is_none",
 ]  # fmt: skip
