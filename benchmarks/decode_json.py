@@ -1,4 +1,4 @@
-"""The speed from DRS JSON-C and DRS JSON to typed columns, compared with the standard library's json and a Python loop.
+"""The speed from DRS JSON-C and DRS JSON to typed columns, against json and a Python loop.
 
 ``python -m benchmarks.decode_json`` prints a table and, as its last line, one JSON object. What is timed, in processor time of
 one thread, decoder and loop in turns on the same bytes, the least of several turns each: from messages to the numbers, times and

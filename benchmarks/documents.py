@@ -1,4 +1,4 @@
-"""Documents of Huawei DRS (DDS): how fast they are read, and what updates of a part of them cost.
+"""Documents of DDS: how fast they are read, and what updates of their parts cost.
 
 ``python -m benchmarks.documents`` prints a table and, as its last line, one JSON object.
 
