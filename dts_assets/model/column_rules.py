@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from dts_assets.model.collections import DOCUMENT, is_collection
 from dts_assets.model.columns import Column, same_name
 from dts_assets.model.row_filters import RowFilter, columns_of, misfit, renamed
 
@@ -64,7 +65,7 @@ class TableRules:
     ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
     lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without
     one. ``keeps_deleted`` says that deleted rows stay in the table's snapshot, ``writes_statements`` that statements are
-    made of its changes.
+    made of its changes, ``of_documents`` that it is a collection.
     """
 
     decoded: tuple[Column, ...]
@@ -74,6 +75,7 @@ class TableRules:
     rows: RowFilter | None = None
     keeps_deleted: bool = False
     writes_statements: bool = False
+    of_documents: bool = False
 
     @property
     def merge_judges(self) -> bool:
@@ -151,17 +153,32 @@ def table_rules(
             decoded.append(replace(column, type="binary" if column.type == "binary" else "string", own_types=()))
     keys = frozenset(column.name for column in columns if column.is_key)
     stored = stored_columns(columns, rule_of)
-    return TableRules(tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements)
+    return TableRules(
+        tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements, is_collection(columns)
+    )
 
 
 def unusable(rules: TableRules) -> str | None:
     """Return a clause about rules that a table cannot have; None if it can."""
     if not rules.stored:
         return "no column is left of it"
-    found = rules.unusable_key(rules.keys)
+    found = rules.unusable_key(rules.keys) or (_unusable_of_documents(rules) if rules.of_documents else None)
     if found is None and rules.rows is not None:
         found = misfit(rules.rows, {column.name: column.type for column in rules.decoded})
     return found
+
+
+def _unusable_of_documents(rules: TableRules) -> str | None:
+    """Return a clause about a rule that documents cannot have; None if they can have all.
+
+    A document holds its id as well, and must stay a document: later updates are applied to it.
+    """
+    for name, rule in sorted(rules.columns.items()):
+        if name != DOCUMENT:
+            return f"the rule {rule.kind.value} is on {name} of a collection, whose documents hold it as well"
+        if rule.kind is not RuleKind.TOKENIZE:
+            return f"the rule {rule.kind.value} is on documents, which can only be tokenized"
+    return None
 
 
 def rule_on(column: Column, rule_of: RuleOf) -> ColumnRule | None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules
+from dts_assets.stages.document_rows import are_documents_still
 from dts_assets.stages.keyed_values import hashed, key_of_unfit, tokenized
 from dts_assets.stages.row_filters import truths
 from dts_assets.wire.columns.buffers import offsets_of, run_lengths
@@ -63,7 +64,7 @@ def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
     """Return the changes of a table under its rules; ``changes`` have its decoded columns.
 
     Raises:
-        RulesError: An image lacks a column of the row filter and nothing else tells, or an event told a key that a rule destroys.
+        RulesError: An image lacks a column of the row filter and nothing else tells, or a rule destroys a key or a document.
     """
     clause = rules.unusable_key(name for key in changes.keys.distinct for name in key)
     if clause is not None:
@@ -71,6 +72,8 @@ def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
     work = _Work(changes, rules)
     kept = None if rules.rows is None else work.judge()
     made = replace(changes, batch=work.batch(), own=work.own())
+    if rules.of_documents and not are_documents_still(changes.batch, made.batch):
+        raise RulesError("the rule tokenize leaves texts that are no documents; its pattern must match texts alone")
     if kept is None or kept.all():
         return RuledChanges(made, np.zeros(0, np.int64))
     left_out = changes.batch["entry_index"].to_numpy()[~kept].astype(np.int64)

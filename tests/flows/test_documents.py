@@ -235,3 +235,47 @@ def test_collections_have_no_statements(tmp_path: Path) -> None:
     assert rows_of(harness, "sql") == []
     assert documents(harness) == {"1": '{"_id":1}'}
     assert not any(row.get("paused") for row in harness.rows("cuts"))
+
+
+KEY = "0123456789abcdef0123"
+CARDS = (
+    [insert('{"_id": 1, "card": "4111 1111", "n": NumberDecimal("4111.5")}'), insert('{"_id": 2, "card": "no 9222"}')],
+    [update('{"_id": 1}', '{"$set": {"card": "7333", "old.card": ["4111 1111"]}}')],
+)
+
+
+def test_what_looks_like_a_card_is_a_token_in_documents_and_updates(tmp_path: Path) -> None:
+    rule = {"tokenize": {"pattern": "[0-9]{4} ?[0-9]{4}|7333|9222", "key": KEY}}
+    lake = made(tmp_path, *CARDS, columns={"*.document": rule})
+    assert not any(
+        digits in repr(rows_of(lake, layer)) for layer in ("changelog", "snapshot") for digits in ("1111", "7333")
+    )
+    first, second = (json.loads(text) for text in documents(lake).values())
+    assert first["n"] == {"$numberDecimal": "4111.5"}
+    assert first["card"].startswith("tok_")
+    assert first["old"]["card"][0].startswith("tok_")
+    assert second["card"].startswith("no tok_")
+
+
+@pytest.mark.parametrize(
+    ("column", "rule", "clause"),
+    [
+        ("document", "drop", "the rule drop is on documents, which can only be tokenized"),
+        ("document", {"hash": {"key": KEY}}, "the rule hash is on documents, which can only be tokenized"),
+        ("_id", {"hash": {"key": KEY}}, "the rule hash is on _id of a collection, whose documents hold it as well"),
+        ("_id_type", {"mask": "x"}, "the rule mask is on _id_type"),
+        ("document", {"tokenize": {"pattern": "[0-9]+", "key": KEY}}, "leaves texts that are no documents"),
+        ("document", {"tokenize": {"pattern": "_id", "key": KEY}}, "leaves texts that are no documents"),
+        ("document", {"tokenize": {"pattern": "set", "key": KEY}}, "leaves texts that are no documents"),
+        ("document", {"tokenize": {"pattern": '"', "key": KEY}}, "leaves texts that are no documents"),
+    ],
+)
+def test_a_rule_that_documents_cannot_have_lets_the_collection_stand_still(
+    column: str, rule: Any, clause: str, tmp_path: Path
+) -> None:
+    lake = opened(tmp_path, CARDS, columns={f"shop.*.{column}": rule})
+    lake.raw(0, 1)
+    lake.entries(0, 1)
+    (window, *_) = lake.tables(0, 1).windows
+    assert [clause in missing.reason for missing in window.row.paused] == [True]
+    assert not rows_of(lake, "snapshot")
