@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.workbench import NO_SPARK
-from dts_assets.flows import snapshot_tasks, tables, tables_tasks
+from dts_assets.flows import merged_table, tables, tables_tasks
 from dts_assets.planning import completeness
 from dts_assets.stages import key_operations
 from dts_assets.store.catalog import open_catalog
@@ -114,7 +114,7 @@ def snapshots_lack_deletes(patch: pytest.MonkeyPatch) -> None:
     def without(changes: pa.RecordBatch, *rest: Any, **more: Any) -> Any:
         return whole(without_deletes(changes), *rest, **more)
 
-    patch.setattr(snapshot_tasks, "operations_of", without)
+    patch.setattr(merged_table, "operations_of", without)
 
 
 def losses_are_no_problems(patch: pytest.MonkeyPatch) -> None:
