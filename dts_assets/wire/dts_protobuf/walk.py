@@ -52,6 +52,9 @@ _FIRST_STEPS = 16
 _COMMON = 4
 """Entries are compared with others of their tables if one in so many has the same columns."""
 
+_FEW_LISTS = 8
+"""So many lists of columns are compared one after the other, without copies."""
+
 _LEAST_IN_STEP = 32
 """The first events of so many tables are walked in step, and fewer one by one."""
 
@@ -199,8 +202,7 @@ def _expected(events: Events, left: _Places, tables: _Places) -> tuple[_Places, 
         return None
     if not fits.all():
         left, tables, begins, behind = left[fits], tables[fits], begins[fits], behind[fits]
-    wanted = columns[0] if len(columns) == 1 else columns.take(pa.array(numbers[tables]))
-    same = pc.equal(_between(events.payloads, begins, behind), wanted).to_numpy(zero_copy_only=False)
+    same = _are_equal(events.payloads, begins, behind, columns, numbers[tables])
     if not same.all():
         left, behind = left[same], behind[same]
     return left, behind, dict(zip(found.tolist(), columns.to_pylist(), strict=True))
@@ -299,9 +301,30 @@ def fields_at(data: _Bytes, at: _Places) -> tuple[_Bytes, _Places, _Places]:
     return tags, begins, ends
 
 
+def _are_equal(
+    payloads: pa.BinaryArray, begins: _Places, ends: _Places, columns: pa.BinaryArray, numbers: _Places
+) -> Bools:
+    """Tell whether the bytes of each entry from one place to another are the columns of its number.
+
+    Those of few numbers are compared where they stand, number by number; bytes that differ mostly do so at once.
+    """
+    if len(columns) > _FEW_LISTS:
+        same = pc.equal(_between(payloads, begins, ends), columns.take(pa.array(numbers)))
+        return same.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    found = np.zeros(len(begins), np.bool_)
+    pieces = _with_gaps(payloads, begins, ends)
+    for number, wanted in enumerate(columns):
+        found |= pc.equal(pieces, wanted).to_numpy(zero_copy_only=False)[::2] & (numbers == number)
+    return found
+
+
 def _between(payloads: pa.BinaryArray, begins: _Places, ends: _Places) -> pa.BinaryArray:
     """Return the bytes of each entry from one place to another."""
+    return _with_gaps(payloads, begins, ends).take(pa.array(np.arange(0, 2 * len(begins), 2)))
+
+
+def _with_gaps(payloads: pa.BinaryArray, begins: _Places, ends: _Places) -> pa.BinaryArray:
+    """Return the bytes of each entry from one place to another, each before those up to the next entry's."""
     bounds = np.empty(2 * len(begins) + 1, np.int32)
     bounds[:-1:2], bounds[1::2], bounds[-1] = begins, ends, ends[-1]
-    pieces = binary_array(pa.binary(), bounds, payloads.buffers()[2], None)
-    return pieces.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
+    return binary_array(pa.binary(), bounds, payloads.buffers()[2], None)
