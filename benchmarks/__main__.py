@@ -62,7 +62,7 @@ TABLE: tuple[Row, ...] = (
     Row("decode_json", "the same, 20 rows a message", "the same", lambda case: _of_mysql(case, "-20r"), ">= 4"),
     Row("decode_json", "DRS JSON of a PostgreSQL, one row a message", "the same",
         lambda case: case.startswith("postgresql") and case.endswith("-1r"), ">= 2.5"),
-    Row("decode_json", "the same, 20 rows a message", "the same",
+    Row("decode_json", "DRS JSON of a PostgreSQL, 20 rows a message", "the same",
         lambda case: case.startswith("postgresql") and case.endswith("-20r"), ">= 4"),
     Row("documents", "documents of DDS to changes", "json.loads of the same as Extended JSON, its time by ours",
         lambda case: case.startswith("read"), ">= 0.5"),

@@ -53,6 +53,12 @@ def test_every_line_names_a_benchmark_that_is_there() -> None:
         assert (HOUSE / "benchmarks" / f"{row.benchmark}.py").is_file()
 
 
+def test_no_two_lines_begin_alike() -> None:
+    """A line of the README is found by its first two cells."""
+    beginnings = [(row.what, row.benchmark, row.against) for row in TABLE]
+    assert len(set(beginnings)) == len(beginnings)
+
+
 def test_only_what_stands_between_the_comments_is_replaced() -> None:
     text = "before\n<!-- figures -->\nold\n<!-- end of figures -->\nafter\n"
     made = with_table(text, ["new", "lines"])

@@ -324,7 +324,10 @@ def _between(payloads: pa.BinaryArray, begins: _Places, ends: _Places) -> pa.Bin
 
 
 def _with_gaps(payloads: pa.BinaryArray, begins: _Places, ends: _Places) -> pa.BinaryArray:
-    """Return the bytes of each entry from one place to another, each before those up to the next entry's."""
+    """Return the bytes of each entry from one place to another.
+
+    Behind each stand those up to the next entry's.
+    """
     bounds = np.empty(2 * len(begins) + 1, np.int32)
     bounds[:-1:2], bounds[1::2], bounds[-1] = begins, ends, ends[-1]
     return binary_array(pa.binary(), bounds, payloads.buffers()[2], None)
