@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j import java_gateway
 from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from dts_emulator.errors import EmulatorError
 from dts_emulator.machine.stores import java
@@ -72,6 +73,8 @@ def private_flink(*, memory: str = "2g") -> Iterator[Any]:
         javaopts=[f"-Xmx{memory}", *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)],
     )  # fmt: skip
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    # PySpark puts its own reader of Java's exceptions into py4j once a session has been opened, and it asks Spark's Java process.
+    of_spark, java_gateway.get_return_value = java_gateway.get_return_value, get_return_value
     try:
         flink = gateway.jvm.org.apache.flink
         settings = flink.configuration.Configuration()
@@ -80,6 +83,7 @@ def private_flink(*, memory: str = "2g") -> Iterator[Any]:
         made = flink.table.api.EnvironmentSettings.newInstance().inStreamingMode().withConfiguration(settings).build()
         yield flink.table.api.TableEnvironment.create(made)
     finally:
+        java_gateway.get_return_value = of_spark
         gateway.shutdown()
         process.stdin.close()  # at which the process ends, whatever threads Flink has left
         process.wait(_END_SECONDS)
