@@ -43,8 +43,8 @@ def _huge(case: str) -> bool:
     return case.startswith(("event", "blob"))
 
 
-def _of_mysql(case: str, rows: str) -> bool:
-    return case.endswith(rows) and not case.startswith("postgresql")
+def _json(rows: str, *, has_schema: bool) -> Callable[[str], bool]:
+    return lambda case: case.endswith(rows) and case.startswith("postgresql") is has_schema
 
 
 def _ordinary(case: str) -> bool:
@@ -58,12 +58,12 @@ TABLE: tuple[Row, ...] = (
     Row("decode", "the same, 1000 tables", "the same", _tables(1000), ">= 3.5"),
     Row("decode", "the same, rows with 20 KB of text and blob", "the same", lambda case: "fat" in case, ">= 1.2"),
     Row("decode_json", "DRS JSON-C to typed columns, one row a message, one core",
-        "json.loads and a loop over every value, its time by ours", lambda case: _of_mysql(case, "-1r"), ">= 2.5"),
-    Row("decode_json", "the same, 20 rows a message", "the same", lambda case: _of_mysql(case, "-20r"), ">= 4"),
+        "json.loads and a loop over every value, its time by ours", _json("-1r", has_schema=False), ">= 2.5"),
+    Row("decode_json", "the same, 20 rows a message", "the same", _json("-20r", has_schema=False), ">= 4"),
     Row("decode_json", "DRS JSON of a PostgreSQL, one row a message", "the same",
-        lambda case: case.startswith("postgresql") and case.endswith("-1r"), ">= 2.5"),
+        _json("-1r", has_schema=True), ">= 2.5"),
     Row("decode_json", "DRS JSON of a PostgreSQL, 20 rows a message", "the same",
-        lambda case: case.startswith("postgresql") and case.endswith("-20r"), ">= 4"),
+        _json("-20r", has_schema=True), ">= 4"),
     Row("documents", "documents of DDS to changes", "json.loads of the same as Extended JSON, its time by ours",
         lambda case: case.startswith("read"), ">= 0.5"),
     Row("documents", "100,000 updates by paths among 1 million documents of 1 KB, to changelog and snapshot",

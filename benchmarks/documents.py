@@ -48,8 +48,8 @@ class Texts:
     canonical: str
 
 
-def _joined(fields: Mapping[str, Texts], separator: str = ", ") -> Texts:
-    shell = separator.join(f'"{name}": {value.shell}' for name, value in fields.items())
+def _joined(fields: Mapping[str, Texts]) -> Texts:
+    shell = ", ".join(f'"{name}": {value.shell}' for name, value in fields.items())
     canonical = ",".join(f'"{name}":{value.canonical}' for name, value in fields.items())
     return Texts(f"{{{shell}}}", f"{{{canonical}}}")
 
@@ -175,9 +175,9 @@ def _windows(documents: int, changes: int) -> Iterator[tuple[int, bytes]]:
         yield 0, _inserted(number, _row(one, 0))
         number += 1
     chosen = np.random.default_rng(7).choice(documents, changes, replace=False).tolist()
-    for version, window in ((1, 1), (2, 2)):
+    for window in (1, 2):
         for one in chosen:
-            value = _row(one, version) if window == 1 else f'{{"$set": {{"version": {version}, "lines.sold.1": 7}}}}'
+            value = _row(one, window) if window == 1 else f'{{"$set": {{"version": {window}, "lines.sold.1": 7}}}}'
             kind = "replace" if window == 1 else "update"
             yield (
                 window,

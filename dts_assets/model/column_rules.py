@@ -86,6 +86,11 @@ class TableRules:
         return self.rows is not None and columns_of(self.rows).isdisjoint(self.columns)
 
     @property
+    def rewrites_documents(self) -> bool:
+        """True if a rule is on documents, which must be documents behind it."""
+        return self.of_documents and DOCUMENT in self.columns
+
+    @property
     def filter_columns(self) -> tuple[Column, ...]:
         """The decoded columns that the row filter looks at."""
         names = columns_of(self.rows) if self.rows is not None else ()

@@ -72,7 +72,7 @@ def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
     work = _Work(changes, rules)
     kept = None if rules.rows is None else work.judge()
     made = replace(changes, batch=work.batch(), own=work.own())
-    if rules.of_documents and not are_documents_still(changes.batch, made.batch):
+    if rules.rewrites_documents and not are_documents_still(changes.batch, made.batch):
         raise RulesError("the rule tokenize leaves texts that are no documents; its pattern must match texts alone")
     if kept is None or kept.all():
         return RuledChanges(made, np.zeros(0, np.int64))

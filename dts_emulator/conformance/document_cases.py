@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -76,17 +76,18 @@ class DocumentStory:
 
     def again(self, count: int) -> None:
         """Send the last messages once more, in their order, as a task does that goes on."""
+        last = self.messages[-1].timestamp
         for one in self.messages[-count:]:
-            self.messages.append(
-                Message(0, len(self.messages), self.messages[-1].timestamp, one.key, one.value, one.headers)
-            )
+            self._send(replace(one, timestamp=last))
 
     def _held(self, place: tuple[str, str]) -> dict[str, Document]:
         return self.collections.setdefault(place, {})
 
     def _tell(self, place: tuple[str, str], *told: Any) -> None:
-        made = self.source.tell(place, *told)
-        self.messages.append(Message(0, len(self.messages), made.timestamp, made.key, made.value, made.headers))
+        self._send(self.source.tell(place, *told))
+
+    def _send(self, message: Message) -> None:
+        self.messages.append(replace(message, offset=len(self.messages)))
 
 
 @dataclass(frozen=True, slots=True)

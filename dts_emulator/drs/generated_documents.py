@@ -84,7 +84,7 @@ class GeneratedDocuments:
             place = self.random.choice([*self.collections])
             yield self._change(place, self.collections[place])
             if self.random.random() < 0.05:
-                yield self.again()
+                yield self._again()
 
     def known(self, place: tuple[str, str]) -> list[Document]:
         """Return the documents of a collection that the messages tell."""
@@ -228,7 +228,7 @@ class GeneratedDocuments:
         self._sent.append(fields)
         return self._sent_at(fields, at)
 
-    def again(self) -> Message:
+    def _again(self) -> Message:
         """Return one of the last messages once more, as a task sends it when it goes on."""
         fields = self.random.choice(self._sent[-5:])
         return self._sent_at({**fields, "ts": fields["ts"] + 900}, _START_MS + self.number * _STEP_MS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -156,8 +156,8 @@ def _walked(events: Events, walked: WalkedRows | None) -> _Read | None:
     if walked is None or values is None:
         return None
     before = _plain_image(values, walked.first, walked.old)
-    after = _plain_image(values, walked.first + walked.old, walked.new)
-    after.unknown.clear()  # both are images of all values
+    starts, present = _starts(walked.first + walked.old, walked.new, before.nothing)
+    after = replace(before, starts=starts, sizes=walked.new, present=present, unknown={})  # both share all values
     return _known(events.operations), (before, after), {}
 
 
@@ -269,8 +269,7 @@ def _image(
 
     The last value stands for all that were not sent.
     """
-    present = sizes > 0
-    starts = first if present.all() else np.where(present, first, np.int32(len(kinds) - 1))
+    starts, present = _starts(first, sizes, len(kinds) - 1)
     if charsets is not None:
         for code, count in enumerate(np.bincount(charsets.codes[:-1], minlength=len(charsets.names)).tolist()):
             name = charsets.unknown_name(code)
@@ -280,6 +279,17 @@ def _image(
     return Image(
         starts, sizes, present, kinds, *fields, charsets, bool(combined & UNSIGNED), bool(combined & ABSENT), unknown
     )
+
+
+def _starts(
+    first: npt.NDArray[np.int32], sizes: npt.NDArray[np.int32], nothing: int
+) -> tuple[npt.NDArray[np.int32], Bools]:
+    """Return the number of each row's first value, and which rows have some.
+
+    A row without values has the number that stands for nothing.
+    """
+    present = sizes > 0
+    return first if present.all() else np.where(present, first, np.int32(nothing)), present
 
 
 def _kinds(types: npt.NDArray[np.int32], bv: pa.Array) -> tuple[npt.NDArray[np.uint8], dict[str, int]]:

@@ -60,6 +60,11 @@ class Tables:
             rows[tuple(change.new.get(name) for name in change.keys)] = change.new
 
 
+def has_rows(case: ReadCase) -> bool:
+    """Tell whether a case is about rows; none of the other consumers knows documents."""
+    return bool(case.described["source_type"] != "MongoDB")
+
+
 def consume(case: ReadCase, results: Path) -> None:
     """Write the rows that the plain consumer of a case's format ends with."""
     tables = Tables()

@@ -9,23 +9,18 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from dts_emulator.conformance.judge import Outcome, Verdict, judge
-from dts_emulator.conformance.reading import ReadCase, read_suite
+from dts_emulator.conformance.reading import read_suite
 from dts_emulator.conformance.value_cases import VALUE_CASES
 from dts_emulator.machine.flink import JARS
 from tests.dts_emulator.conformance import flink_consumer
-from tests.dts_emulator.conformance.plain_consumers import READERS, consume
+from tests.dts_emulator.conformance.plain_consumers import READERS, consume, has_rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
 
 
-def has_rows(case: ReadCase) -> bool:
-    """Tell whether a case is about rows; none of the other consumers knows documents."""
-    return bool(case.described["source_type"] != "MongoDB")
-
-
 def line(consumer: str, format_name: str, verdicts: Sequence[Verdict]) -> str:
     """A line of the table: a consumer, a format, how many cases it has right, and those that it has wrong."""
-    mine = [one for one in verdicts if one.case.format == format_name and has_rows(one.case)]
+    mine = [one for one in verdicts if one.case.format == format_name]
     wrong = [one.case.name for one in mine if one.outcome is Outcome.FAIL]
     names = ", ".join(f"`{name}`" for name in wrong)
     return f"| {consumer} | `{format_name}` | {len(mine) - len(wrong)} of {len(mine)} | {names} |"
