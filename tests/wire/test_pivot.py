@@ -1,7 +1,8 @@
-"""Values that are gathered row by row, as those of long columns are, are those that are gathered column by column."""
+"""Values that are gathered and cast together are those that stand in each entry."""
 
 from __future__ import annotations
 
+from collections import Counter
 from unittest.mock import patch
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
-from dts_assets.wire.columns import pivot
+from dts_assets.wire.columns import gathering
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import DecodedChanges
 from tests.dts_messages import ABSENT, NULL, dml, number, text
@@ -61,29 +62,55 @@ def _events(draw: st.DrawFn) -> pb.Entry:
 
 
 def _facts(found: DecodedChanges) -> object:
-    return [(one.table, one.batch.to_pylist()) for one in found.tables], found.rejected, found.unsigned, found.unknown
+    """Return the rows of each table in their order, and what else was found; numbers of entries are left out."""
+    rows = {
+        one.table: [
+            {name: value for name, value in row.items() if name != "entry_index"} for row in one.batch.to_pylist()
+        ]
+        for one in found.tables
+    }
+    return rows, found.rejected, found.unsigned, found.unknown
+
+
+def _one_by_one(entries: list[pb.Entry]) -> object:
+    """Return the facts of entries that are decoded one by one."""
+    rows: dict[TableId, list[dict[str, object]]] = {}
+    unsigned: frozenset[tuple[TableId, str]] = frozenset()
+    unknown: Counter[str] = Counter()
+    for entry in entries:
+        found = WIRE.changes(batch(entry), TABLES)
+        for table, mine in _facts(found)[0].items():  # type: ignore[index]
+            rows.setdefault(table, []).extend(mine)
+        unsigned |= found.unsigned
+        unknown.update(found.unknown)
+    return rows, (), unsigned, dict(unknown)
 
 
 @examples(60)
 @given(st.lists(_events(), min_size=1, max_size=6))
-def test_rows_gathered_one_by_one_are_those_of_columns_gathered_one_by_one(entries: list[pb.Entry]) -> None:
-    given_entries = batch(*entries)
-    with patch.object(pivot, "_LONG", 1 << 30):
-        by_columns = WIRE.changes(given_entries, TABLES)
-    for long, most in ((1, 1 << 17), (2, 1 << 17), (1, 5)):
-        with patch.object(pivot, "_LONG", long), patch.object(pivot, "_MOST_CELLS", most):
-            by_rows = WIRE.changes(given_entries, TABLES)
-        for one in by_rows.tables:
+def test_values_are_those_of_entries_decoded_one_by_one(entries: list[pb.Entry]) -> None:
+    """However many rows are gathered at once, and however many values are cast together."""
+    alone = _one_by_one(entries)
+    for long, rows, most in ((1 << 30, 512, 1 << 17), (1, 512, 1 << 17), (1, 1, 1 << 17), (2, 2, 5), (1 << 30, 3, 5)):
+        with (
+            patch.object(gathering, "_LONG", long),
+            patch.object(gathering, "_NEAR", 1),
+            patch.object(gathering, "_LEAST_ROWS", rows),
+            patch.object(gathering, "_MOST_CELLS", most),
+        ):
+            found = WIRE.changes(batch(*entries), TABLES)
+        for one in found.tables:
             one.batch.validate(full=True)
-        assert _facts(by_rows) == _facts(by_columns)
+        assert _facts(found) == alone
 
 
-@pytest.mark.parametrize("rows", [pivot._LONG - 1, pivot._LONG, 3 * pivot._LONG])
+@pytest.mark.parametrize("rows", [gathering._LONG - 1, gathering._LONG, 5 * gathering._LEAST_ROWS])
 def test_long_columns_have_each_value_where_it_was_sent(rows: int) -> None:
     images = [((), [number(row), number(-row if row % 7 else "many"), number(3 * row)]) for row in range(rows)]
     entry = dml([("a", "int(11)"), ("b", "int(11)"), ("c", "int(11)")], images)
     columns = tuple(Column(name, "int", False) for name in "cab")
-    found = WIRE.changes(batch(entry), {TableId("shopdb", "", "orders"): columns}).tables[0].batch.to_pylist()
+    with patch.object(gathering, "_NEAR", 1):
+        found = WIRE.changes(batch(entry), {TableId("shopdb", "", "orders"): columns}).tables[0].batch.to_pylist()
     expected = [{"c": 3 * row, "a": row, "b": -row if row % 7 else None} for row in range(rows)]
     assert [row["after"] for row in found] == expected
     assert [row["invalid"] for row in found] == [[] if row % 7 else [("after.b", "many")] for row in range(rows)]

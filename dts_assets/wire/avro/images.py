@@ -18,7 +18,7 @@ from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.avro.side_by_side import Column, Fields, Ints, Nothing, Numbers
 from dts_assets.wire.columns.clock_texts import ClockColumns, clock_texts, instant_texts
 from dts_assets.wire.columns.image_parts import ImagePart, Kinds
-from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL
 
 _CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 _EMPTY = "EmptyObject"

@@ -228,8 +228,8 @@ def _plain(text: bytes, precision: int, scale: int) -> bytes:
 
 def _has_letter(values: pa.Array, letter: str) -> bool:
     """Tell whether the bytes of an array hold a letter, in lower or upper case."""
-    buffer = values.buffers()[2]
-    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    buffer, offsets = values.buffers()[2], offsets_of(values)
+    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)[offsets[0] : offsets[-1]]
     # Digits, signs and points come before all letters, and the greatest byte is found in a tenth of the time.
     return bool(data.max(initial=0) > ord("@") and np.any((data | 0x20) == ord(letter)))
 

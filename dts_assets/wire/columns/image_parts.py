@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dts_assets.wire.columns.buffers import Bools, binary_array, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, NULL, Image
+from dts_assets.wire.columns.images import ABSENT, NULL, Image
 from dts_assets.wire.columns.texts import Charsets, charsets_of
 
 Ints = npt.NDArray[np.int64]

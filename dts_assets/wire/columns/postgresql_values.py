@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
 from dts_assets.wire.columns.casts import matches, parse
+from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.layouts import Bucket
-from dts_assets.wire.columns.pivot import Image, Reading, typed_values
+from dts_assets.wire.columns.pivot import Reading, typed_values
 
 _HEX = r"^(\\x)?([0-9A-Fa-f]{2})*$"
 _CLOCK = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"

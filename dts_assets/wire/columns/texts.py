@@ -43,6 +43,10 @@ _SERVERS_OWN = {
 _LATIN1 = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
 
 
+_LOOKED_AT = 1 << 11
+"""Values of which one byte beyond ASCII makes all be looked at."""
+
+
 def decoder(charset: bytes) -> Callable[[bytes], str] | None:
     """Return the function that turns bytes of a MySQL character set into text.
 
@@ -114,11 +118,28 @@ def text_of(values: pa.Array, charsets: Charsets | None, cells: npt.NDArray[np.i
     if charsets is not None:
         values, bad = _recoded(values, charsets, cells)
     try:
-        return pc.cast(values, pa.string()), bad
+        return _checked(values), bad
     except pa.ArrowInvalid:
         wrong = not_utf8(values)
         bad = wrong if bad is None else bad | wrong
         return pc.cast(_nulled_bytes(values, wrong), pa.string()), bad
+
+
+def _checked(values: pa.Array) -> pa.Array:
+    """Return bytes as text.
+
+    Runs of ASCII are not looked at one by one: their greatest byte says what they are in a tenth of the time.
+
+    Raises:
+        ArrowInvalid: Some are not UTF-8.
+    """
+    offsets, buffer = offsets_of(values), values.buffers()[2]
+    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    for begin in range(0, len(values), _LOOKED_AT):
+        end = min(begin + _LOOKED_AT, len(values))
+        if data[offsets[begin] : offsets[end]].max(initial=0) >= 0x80:
+            pc.cast(values.slice(begin, end - begin), pa.string())
+    return masked(values, pa.string(), None if values.null_count == 0 else np.asarray(values.is_valid()))
 
 
 def not_utf8(values: pa.Array) -> Bools:

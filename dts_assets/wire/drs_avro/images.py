@@ -24,7 +24,7 @@ from dts_assets.wire.avro.side_by_side import Column, Fields, Ints, Lists
 from dts_assets.wire.columns.buffers import Bools, with_empty_last
 from dts_assets.wire.columns.clock_texts import AS_NEEDED, DATETIME, clock_code
 from dts_assets.wire.columns.image_parts import unknown_charsets
-from dts_assets.wire.columns.pivot import ABSENT, NULL, Image
+from dts_assets.wire.columns.images import ABSENT, NULL, Image
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import Charsets, charsets_of
 from dts_assets.wire.drs_avro.roles import VALUE_NAMES, branches_of, is_pair

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.wire.columns.buffers import Bools, masked
+from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.layouts import Bucket
-from dts_assets.wire.columns.pivot import Image, Reading, typed_values
+from dts_assets.wire.columns.pivot import Reading, typed_values
 from dts_assets.wire.flat_json.values import printed_bytes, seconds_or_clocks
 
 

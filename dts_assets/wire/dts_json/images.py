@@ -23,8 +23,8 @@ from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.clock_texts import ClockColumns
 from dts_assets.wire.columns.digests import digests
 from dts_assets.wire.columns.image_parts import ImagePart
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL
 from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
-from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.dts_json import messages
 from dts_assets.wire.dts_json.messages import PARTS, ColumnLists, blocks_of, is_empty

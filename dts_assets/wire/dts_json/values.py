@@ -17,8 +17,9 @@ from dts_assets.model.columns import mysql_type
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of, run_lengths
 from dts_assets.wire.columns.casts import matches
 from dts_assets.wire.columns.clock_texts import AS_NEEDED, DATE, YEAR, clock_code, instant_texts
+from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.layouts import Bucket
-from dts_assets.wire.columns.pivot import Image, Reading, typed_values
+from dts_assets.wire.columns.pivot import Reading, typed_values
 
 Ints = npt.NDArray[np.int64]
 

@@ -16,7 +16,8 @@ from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns.buffers import Bools, numbers_of, offsets_of, run_lengths, valid, with_empty_last
-from dts_assets.wire.columns.pivot import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image, Reading, pivot
+from dts_assets.wire.columns.images import ABSENT, BYTES, NULL, NUMBER, UNSIGNED, Image
+from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.columns.texts import Charsets, charsets_of

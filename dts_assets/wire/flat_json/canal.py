@@ -23,9 +23,10 @@ from msgspec.json import Decoder
 from dts_assets.model.problems import Reason
 from dts_assets.wire.columns.buffers import Bools, binary_array, offsets_of, rows_by_code
 from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.layouts import Bucket
-from dts_assets.wire.columns.pivot import Image, Reading, typed_values
+from dts_assets.wire.columns.pivot import Reading, typed_values
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.dialect import DDL, DML, Images, OfMysqlFamily
 from dts_assets.wire.flat_json.messages import OPERATIONS, Head, HeadForm, Refused, head_of, images_of

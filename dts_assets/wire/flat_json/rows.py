@@ -21,8 +21,9 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import with_empty_last
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, Image
 from dts_assets.wire.columns.json_texts import MALFORMED
-from dts_assets.wire.columns.pivot import ABSENT, FIELD, NULL, Image, Reading, pivot
+from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.flat_json.dialect import Dialect, SentCells

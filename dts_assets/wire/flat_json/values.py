@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
 from dts_assets.wire.columns.casts import MICROSECONDS, matches, parse
+from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.layouts import Bucket
-from dts_assets.wire.columns.pivot import Image, Reading, typed_values
+from dts_assets.wire.columns.pivot import Reading, typed_values
 
 
 def drs_reading(zone: str, *, epoch_seconds: bool) -> Reading:
