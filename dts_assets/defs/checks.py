@@ -85,8 +85,8 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
     """Return a result about the columns of all tables in a window.
 
     It fails as an error where columns or rows of a table are not proven behind a statement, of this window or of one before. It
-    warns of columns whose values in events the lake holds in another form, and of values that the run could not know behind a
-    statement. All other changes are listed and fail nothing.
+    warns of columns whose values in events the lake holds in another form, of values that the run could not know behind a
+    statement, and of updates whose path the stored document does not have. All other changes are listed and fail nothing.
     """
     found = {table.table: table.converted for table in report.tables if table.converted}
     converted = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
@@ -106,9 +106,15 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
         for outcome in table.layers.values()
         for column, count in sorted(outcome.unknown_values.items())
     ]
+    unfitting = [
+        (table.table, outcome.not_removed.misfits)
+        for table in report.tables
+        for outcome in table.layers.values()
+        if outcome.not_removed is not None and outcome.not_removed.misfits
+    ]
     return dg.AssetCheckResult(
         check_name=SCHEMA,
-        passed=not (converted or doubted or unknown),
+        passed=not (converted or doubted or unknown or unfitting),
         severity=dg.AssetCheckSeverity.ERROR if doubted else dg.AssetCheckSeverity.WARN,
         metadata={
             "tables": len(found),
@@ -120,6 +126,8 @@ def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckRe
             "not_proven_list": _listed(doubted),
             "unknown_values": sum(count for _, _, count in unknown),
             "unknown_list": _listed([f"- **{table}**: {_unknown(column, count)}" for table, column, count in unknown]),
+            "unfitting_updates": sum(count for _, count in unfitting),
+            "unfitting_list": _listed([f"- **{table}**: {_unfitting(count)}" for table, count in unfitting]),
         },
     )
 
@@ -133,6 +141,11 @@ def _unknown(column: str, count: int) -> str:
         f"`{column}`: {count:,} values of standing rows are not known "
         "(servers convert them differently, or nothing tells them)"
     )
+
+
+def _unfitting(count: int) -> str:
+    updates = "1 update names a path" if count == 1 else f"{count:,} updates name paths"
+    return f"{updates} that the stored document does not have; a full load or a later replace heals it"
 
 
 def _listed(lines: Sequence[str]) -> dg.MarkdownMetadataValue:

@@ -11,6 +11,7 @@ from dts_assets.defs.checks import schema_result
 from dts_assets.defs.metadata import changelog_metadata, history_metadata, snapshot_metadata
 from dts_assets.flows.reports import LayerOutcome, TableReport, TablesReport, WindowReport
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.removals import NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn
@@ -131,6 +132,20 @@ def test_a_result_names_a_hundred_columns_with_such_values() -> None:
     found = schema_result(with_unknown(orders={f"c{number:03}": 1 for number in range(150)}), WINDOW)
     lines = shown(found)["unknown_list"].splitlines()
     assert (len(lines), lines[-1]) == (101, "- and 50 more")
+
+
+def test_updates_that_do_not_fit_their_document_warn() -> None:
+    tables = tuple(
+        TableReport(TableId("shop", "", name), (), {"snapshot": LayerOutcome(not_removed=NotRemoved(misfits=count))})
+        for name, count in {"orders": 1, "carts": 0, "visits": 1200}.items()
+    )
+    found = schema_result(TablesReport((WINDOW,), tables, 1.0), WINDOW)
+    assert (found.passed, found.severity.value, shown(found)["unfitting_updates"]) == (False, "WARN", 1201)
+    assert shown(found)["unfitting_list"].splitlines() == [
+        "- **shop.orders**: 1 update names a path that the stored document does not have; a full load or a later replace heals it",
+        "- **shop.visits**: 1,200 updates name paths that the stored document does not have; a full load or a later replace heals it",
+    ]
+    assert schema_result(TablesReport((WINDOW,), tables[1:2], 1.0), WINDOW).passed
 
 
 def test_a_materialization_of_a_snapshot_says_how_many_values_nobody_knows() -> None:
