@@ -141,9 +141,10 @@ def test_updates_that_do_not_fit_their_document_warn() -> None:
     )
     found = schema_result(TablesReport((WINDOW,), tables, 1.0), WINDOW)
     assert (found.passed, found.severity.value, shown(found)["unfitting_updates"]) == (False, "WARN", 1201)
+    rest = "that the stored document does not have; a full load or a later replace heals it"
     assert shown(found)["unfitting_list"].splitlines() == [
-        "- **shop.orders**: 1 update names a path that the stored document does not have; a full load or a later replace heals it",
-        "- **shop.visits**: 1,200 updates name paths that the stored document does not have; a full load or a later replace heals it",
+        f"- **shop.orders**: 1 update names a path {rest}",
+        f"- **shop.visits**: 1,200 updates name paths {rest}",
     ]
     assert schema_result(TablesReport((WINDOW,), tables[1:2], 1.0), WINDOW).passed
 
