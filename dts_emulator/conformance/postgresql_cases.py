@@ -1,4 +1,7 @@
-"""Cases of PostgreSQL by DRS JSON: large values that were not logged, replica identities, names, types."""
+"""Cases of PostgreSQL and GaussDB by DRS JSON, and of TDSQL PostgreSQL by DTS Protobuf.
+
+They are about large values that were not logged, replica identities, names, and types.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +10,62 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dts_emulator.conformance.expected import Built, Case
-from dts_emulator.conformance.formats import DRS
+from dts_emulator.conformance.formats import DRS, DTS
+from dts_emulator.conformance.plays import AFTERWARDS
 from dts_emulator.conformance.postgresql_story import PostgresqlStory
-from dts_emulator.drs.postgresql_task import PostgresqlOptions, produce_from_postgresql
+from dts_emulator.drs import postgresql_task as drs_task
+from dts_emulator.dts import postgresql_task as dts_task
+from dts_emulator.dts.postgresql_options import PostgresqlDtsOptions
 
-_RULE = f"{DRS}, table 4; PostgreSQL manual, REPLICA IDENTITY"
-_FORMATS = ("drs-json",)
+_RULE = f"{DRS}, table 4; {DTS}; PostgreSQL manual, REPLICA IDENTITY"
+_GAUSSDB_RULE = f"{DRS}, table 4; GaussDB manual, Data Types"
 _LARGE = "large value " * 300
+_ASSUMES = (
+    "the position of an entry is its LSN as a number, fileName is empty, and NA stands for a value that was not logged"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlCase:
-    """A story of a PostgreSQL, and how it is told."""
+    """A story of a PostgreSQL or a GaussDB, and how it is told.
+
+    ``options`` are those of DRS, ``by_dts`` those of DTS, which are None where DTS does not tell the story.
+    """
 
     name: str
     title: str
     trap: str
     tell: Callable[[PostgresqlStory], None]
     options: Mapping[str, Any] = field(default_factory=dict)
+    by_dts: Mapping[str, Any] | None = field(default_factory=dict)
     has_copies: bool = False
+    source: str = "PostgreSQL"
+    rule: str = _RULE
 
     def case(self) -> Case:
-        """Return the case in the formats that tell a PostgreSQL."""
-        return Case(f"postgresql_{self.name}", self.title, self.trap, _RULE, _FORMATS, self._built)
+        """Return the case in the formats that tell it."""
+        formats = ("drs-json",) if self.by_dts is None else ("drs-json", "dts-protobuf")
+        name = f"{self.source.partition(' ')[0].lower()}_{self.name}"
+        return Case(name, self.title, self.trap, self.rule, formats, self._built)
 
     def _built(self, name: str) -> Built:
-        story, options = PostgresqlStory(), PostgresqlOptions(**self.options)
+        story = PostgresqlStory()
         self.tell(story)
-        messages = produce_from_postgresql(story.transactions, story.columns(), options)
+        if name == "dts-protobuf":
+            return self._told_by_dts(story)
+        options = drs_task.PostgresqlOptions(**{"db_type": self.source, **self.options})
+        messages = drs_task.produce_from_postgresql(story.transactions, story.columns(), options)
+        tables = story.tables(database=options.database)
+        return Built(tuple(messages), tables, self.source, partitions=options.partitions, has_copies=self.has_copies)
+
+    def _told_by_dts(self, story: PostgresqlStory) -> Built:
+        options = PostgresqlDtsOptions(**(self.by_dts or {}))
+        until = int(story.transactions[-1].committed.timestamp()) + AFTERWARDS
+        messages = tuple(dts_task.produce_from_postgresql(story.transactions, story.columns(), options, until=until))
         return Built(
-            tuple(messages), story.tables(), "PostgreSQL", partitions=options.partitions, has_copies=self.has_copies
-        )
+            messages, story.tables(database=""), f"TDSQL {self.source}", partitions=options.partitions,
+            has_copies=self.has_copies, assumes=_ASSUMES,
+        )  # fmt: skip
 
 
 def _unchanged(story: PostgresqlStory) -> None:
@@ -101,6 +129,27 @@ def _types(story: PostgresqlStory) -> None:
     story.update(table, {"id": "0"}, {"id": "1", "words": "{}", "raw": "\\xff"})
 
 
+def _gaussdb_types(story: PostgresqlStory) -> None:
+    table = story.table(
+        "types",
+        {
+            "id": "number", "small": "tinyint", "raw": "raw", "large": "blob", "minute": "smalldatetime", "word": "nvarchar2",
+            "text": "clob", "price": "numeric", "paid": "boolean",
+        },
+    )  # fmt: skip
+    story.insert(
+        table,
+        {
+            "id": "12345678901234567890123456789012345678.5", "small": "255", "raw": "00FF5C", "large": "CAFE00",
+            "minute": "2026-01-05 10:11:00", "word": "\u4f60", "text": "a\\b", "price": "-0.50", "paid": "t",
+        },
+        {"id": "-1", "small": "0", "raw": "00", "large": "", "word": "", "paid": "f"},
+        {"id": "0"},
+    )  # fmt: skip
+    story.update(table, {"id": "0"}, {"id": "1", "large": "FF", "small": "7"})
+    story.delete(table, {"id": "-1"})
+
+
 POSTGRESQL_CASES: tuple[Case, ...] = tuple(
     one.case()
     for one in (
@@ -112,6 +161,7 @@ POSTGRESQL_CASES: tuple[Case, ...] = tuple(
         PostgresqlCase(
             "large_value_that_is_missing", "An UPDATE leaves a large value as it was, and its column is not in the message",
             "the value becomes NULL", _unchanged, {"unchanged": "missing", "beside_key": "missing"},
+            {"old_key": "none"},
         ),
         PostgresqlCase(
             "table_without_a_key", "Equal rows of a table with REPLICA IDENTITY FULL",
@@ -131,7 +181,24 @@ POSTGRESQL_CASES: tuple[Case, ...] = tuple(
         ),
         PostgresqlCase(
             "redelivery_after_a_restart", "The task is resumed again and again, and sends its last messages once more",
-            "changes are applied twice", _unchanged, {"pause_every": 4, "repeated": 3}, has_copies=True,
+            "changes are applied twice", _unchanged, {"pause_every": 4, "repeated": 3}, {"restart_every": 2},
+            has_copies=True,
+        ),
+        PostgresqlCase(
+            "types_of_their_own", "number of 39 digits, tinyint, raw, blob, smalldatetime, nvarchar2 and clob",
+            "a value is rounded, or digits of bytes stay digits", _gaussdb_types, by_dts=None,
+            source="GaussDB Centralized", rule=_GAUSSDB_RULE,
+        ),
+        PostgresqlCase(
+            "large_value_that_is_missing", "An UPDATE leaves a large value as it was, and its column is not in the message",
+            "the value becomes NULL, or the column is gone",
+            _unchanged, {"unchanged": "untold", "beside_key": "missing"}, None, source="GaussDB Distributed",
+            rule=_GAUSSDB_RULE,
+        ),
+        PostgresqlCase(
+            "table_without_a_key", "Equal rows of a table with REPLICA IDENTITY FULL",
+            "NULL in old is taken for not sent, or equal rows become one", _whole_identity, by_dts=None,
+            source="GaussDB Primary/Standby", rule=_GAUSSDB_RULE,
         ),
     )
 )  # fmt: skip

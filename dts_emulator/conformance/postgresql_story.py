@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -18,6 +18,8 @@ Named = tuple[str, str]
 """A schema and a table."""
 
 _PAUSE = timedelta(seconds=20)
+_LOG_BYTES = 1 << 16
+"""Bytes of the log between the begins of two transactions."""
 
 
 @dataclass
@@ -43,7 +45,6 @@ class _Held:
 class PostgresqlStory:
     """The actions so far: transactions for a task, and tables with the rows that they leave."""
 
-    database: str = "shop"
     transactions: list[Transaction] = field(default_factory=list)
     _tables: dict[Named, _Held] = field(default_factory=dict)
 
@@ -86,14 +87,18 @@ class PostgresqlStory:
     def columns(self) -> dict[Named, TableColumns]:
         """Return the columns of all tables as the catalog has them."""
         return {
-            name: TableColumns(held.columns, held.key, held.identity == "full") for name, held in self._tables.items()
+            name: TableColumns(held.columns, held.key, held.identity == "full", tuple(kind for _, kind in held.columns))
+            for name, held in self._tables.items()
         }
 
-    def tables(self) -> tuple[ExpectedTable, ...]:
-        """Return the tables as they are now."""
+    def tables(self, *, database: str) -> tuple[ExpectedTable, ...]:
+        """Return the tables as they are now.
+
+        ``database`` is the one that messages name, empty where they name none.
+        """
         return tuple(
             ExpectedTable(
-                self.database, schema, name, tuple(ExpectedColumn(*one) for one in held.columns), held.key,
+                database, schema, name, tuple(ExpectedColumn(*one) for one in held.columns), held.key,
                 tuple(_texts(held, row) for row in held.rows),
             )
             for (schema, name), held in self._tables.items()
@@ -102,7 +107,9 @@ class PostgresqlStory:
     def _commit(self, *changes: RowChange) -> None:
         number = len(self.transactions) + 1
         committed = datetime.fromtimestamp(START, UTC) + number * _PAUSE
-        self.transactions.append(Transaction(700 + number, committed, changes))
+        begin = number * _LOG_BYTES
+        placed = tuple(replace(one, lsn=begin + place) for place, one in enumerate(changes, 1))
+        self.transactions.append(Transaction(700 + number, committed, placed, begin, begin + len(placed) + 1))
 
 
 def _texts(held: _Held, row: Row) -> dict[str, str | None]:

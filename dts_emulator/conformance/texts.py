@@ -33,14 +33,14 @@ class ValueKind(StrEnum):
 
 _KINDS: Mapping[str, ValueKind] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year", "integer"), ValueKind.INTEGER),
-    **dict.fromkeys(("decimal", "numeric"), ValueKind.DECIMAL),
+    **dict.fromkeys(("decimal", "numeric", "number"), ValueKind.DECIMAL),
     **dict.fromkeys(("float", "real"), ValueKind.SINGLE),
     **dict.fromkeys(("double", "double precision"), ValueKind.DOUBLE),
-    **dict.fromkeys(("binary", "varbinary", "blob", "longblob", "bytea"), ValueKind.BYTES),
+    **dict.fromkeys(("binary", "varbinary", "blob", "longblob", "bytea", "raw"), ValueKind.BYTES),
     **dict.fromkeys(("json", "jsonb"), ValueKind.JSON),
     "boolean": ValueKind.BOOLEAN, "date": ValueKind.DATE, "datetime": ValueKind.DATETIME, "time": ValueKind.TIME,
     "timestamp without time zone": ValueKind.DATETIME, "timestamp with time zone": ValueKind.INSTANT,
-    "timestamp": ValueKind.INSTANT,
+    "timestamp": ValueKind.INSTANT, "smalldatetime": ValueKind.DATETIME,
 }  # fmt: skip
 _DIGITS = 200
 """More digits than any value has: a decimal of MySQL has 65."""

@@ -29,7 +29,7 @@ from dts_emulator.errors import NotASuite
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
 
-VERSION = "1.1"
+VERSION = "1.2"
 """The version of the suite; docs/conformance.md has the rule by which it grows."""
 
 TOPIC = "conformance"

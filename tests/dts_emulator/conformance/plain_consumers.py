@@ -77,7 +77,7 @@ def consume(case: ReadCase, results: Path) -> None:
         changes[change.table].append(told)
     folder = results / case.format / case.name
     for table in case.described["tables"]:
-        name = f"{table['database']}.{table['table']}"
+        name = f"{table['database'] or table['schema']}.{table['table']}"
         rows = [*tables.rows.get(name, {}).values(), *tables.bags.get(name, [])]
         names = [column["name"] for column in table["columns"]]
         whole = [{name: row.get(name) for name in names} for row in rows]
@@ -194,13 +194,13 @@ def flat_json(case: ReadCase, values: Iterator[bytes]) -> Iterator[Change]:
 
 def _text_of_json(case: ReadCase) -> Callable[[str | None, str | None], str | None]:
     offset = timedelta(hours=int(case.described["source_time_zone"][:3]))
-    is_drs = case.format != "canal-json"
+    is_drs, has_mysql_types = case.format != "canal-json", case.described["source_type"] == "MySQL"
 
     def text(kind: str | None, value: str | None) -> str | None:
         base = (kind or "").partition("(")[0].split(" ")[0]
         if value is None:
             return None
-        if base in ("binary", "varbinary", "blob"):
+        if base in ("binary", "varbinary", "blob") and has_mysql_types:
             data = bytes(one & 255 for one in json.loads(value)) if is_drs else value.encode("iso-8859-1")
             return data.hex()
         if base != "timestamp" or (kind != base and "zone" in (kind or "")):

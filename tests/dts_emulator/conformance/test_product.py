@@ -18,7 +18,8 @@ FIRST = [
     "dts-protobuf/redelivery_in_other_pieces", "dts-avro/another_server_tells_changes_again",
     "dts-json/null_and_empty",
     "drs-json/update_with_minimal_images", "drs-json/postgresql_large_value_that_was_not_logged",
-    "drs-json/dds_updates_by_paths",
+    "drs-json/dds_updates_by_paths", "dts-protobuf/postgresql_update_that_moves_the_key",
+    "drs-json/gaussdb_types_of_their_own",
     "drs-json-c/full_load_and_changes", "drs-avro/records_in_containers", "canal-json/bytes_and_texts_that_look_like_them",
     "dts-protobuf/truncate_in_two_partitions", "canal-json/a_message_that_is_none",
 ]  # fmt: skip
