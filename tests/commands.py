@@ -74,6 +74,8 @@ IN_ORDER = (
     "dts-assets statements shop --out shop.sql",
     "dts-assets schema shopdb.customers",
     "dts-assets schema shopdb.customers --at 2026-01-05-03:00",
+    "dts-assets as-of shop --window 2026-01-05-03:00 --out ./at_three",
+    "dts-assets as-of shop --position 0:2:6010828 --table shopdb.orders --out ./orders",
     "dts-assets redrive shop",
     "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
     "dts-assets tables",
@@ -90,6 +92,7 @@ IN_ORDER = (
 
 NAMED = (
     "dts-assets faults",
+    "dts-assets as-of",
     "dts-assets inspect",
     "dts-assets spark-server",
 )

@@ -29,6 +29,7 @@ from dts_assets.settings import Settings, Subscription, config_file, json_schema
 from dts_assets.settings.values import duration_text
 
 COMMANDS_IN_MODULES = {
+    "as-of": "dts_assets.cli.as_of:as_of",
     "capture": "dts_assets.cli.capture:capture",
     "inspect": "dts_assets.cli.inspect:inspect",
     "keys": "dts_assets.cli.keys:keys",

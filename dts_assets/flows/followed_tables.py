@@ -69,6 +69,16 @@ class FollowedTables:
         rows = row_origins(self._histories(frontier), source, self._columns)
         return self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
 
+    def exists(self, table: TableId, frontier: Frontier) -> bool:
+        """Tell whether a table exists as of a frontier.
+
+        Anything has told of it then, and no statement has removed it since. A merged table exists as long as one of its shards
+        does.
+        """
+        histories, names = self._histories(frontier), self._known.get(table, (table,))
+        told = [states for name in names if (states := histories.get(name))]
+        return any(states[-1].schema is not None for states in told)
+
     def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
         """Return a merged table with the columns of its shards."""
         histories, routes = self._histories(frontier), self.pipeline.settings.routes

@@ -98,6 +98,10 @@ class Lake:
             self._catalog = open_catalog(self.location)
         return self._catalog
 
+    def catalog_of(self, path: Sequence[str]) -> Catalog:
+        """Return the catalog that knows a table: that of the lake, where nothing stands elsewhere."""
+        return self.catalog
+
     def identifier(self, path: Sequence[str]) -> Identifier:
         """Return the table's identifier in the catalog."""
         return table_identifier(path, joined=self.location.joins_names, in_urls=self.location.names_in_urls)
@@ -145,7 +149,7 @@ class Lake:
         """
         self.require_format(path[0])
         try:
-            return refuse_set_back(self.catalog.load_table(self.identifier(path)))
+            return refuse_set_back(self.catalog_of(path).load_table(self.identifier(path)))
         except NoSuchTableError:
             return None
 
@@ -156,7 +160,7 @@ class Lake:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         self.require_format(path[0])
-        return ensure_table(self.catalog, self.identifier(path), layout)
+        return ensure_table(self.catalog_of(path), self.identifier(path), layout)
 
     def drop(self, path: Sequence[str]) -> bool:
         """Remove a table with all its files, and return whether there was one.
@@ -166,7 +170,7 @@ class Lake:
         """
         self.require_format(path[0])
         try:
-            self.catalog.purge_table(self.identifier(path))
+            self.catalog_of(path).purge_table(self.identifier(path))
         except NoSuchTableError:
             return False
         return True
@@ -180,11 +184,11 @@ class Lake:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         self.require_format(path[0])
-        remember(self.catalog, self.identifier(path), layout, name=name, value=value, again=again)
+        remember(self.catalog_of(path), self.identifier(path), layout, name=name, value=value, again=again)
 
     def evolve(self, path: Sequence[str], columns: Sequence[NamedType]) -> pa.Schema:
         """Widen a table to hold ``columns``, and return its Arrow schema; see :func:`dts_assets.store.iceberg_tables.evolve`."""
-        return evolve(self.catalog, self.identifier(path), columns)
+        return evolve(self.catalog_of(path), self.identifier(path), columns)
 
     def lay_out(self, path: Sequence[str], table: Table, layout: Layout) -> bool:
         """Let new files of a table have a layout, and return whether they had another one.
@@ -197,12 +201,12 @@ class Lake:
         """
         if is_laid_out(table, layout):
             return False
-        lay_out(self.catalog, self.identifier(path), layout)
+        lay_out(self.catalog_of(path), self.identifier(path), layout)
         return True
 
     def target(self, path: Sequence[str], run: str) -> WriteTarget:
         """Return the place for the files of ``run`` in a table that exists."""
-        return write_target(self.catalog.load_table(self.identifier(path)), run)
+        return write_target(self.catalog_of(path).load_table(self.identifier(path)), run)
 
     def conversion(
         self, path: Sequence[str], columns: Sequence[NamedType], run: str
@@ -241,7 +245,7 @@ class Lake:
         Raises:
             LakeTableError: A partition field or the sort order of the table needs a column that goes, or the fields are unclear.
         """
-        table = self.catalog.load_table(self.identifier(path))
+        table = self.catalog_of(path).load_table(self.identifier(path))
         staged = with_fields(table, fields)
         target = write_target(staged.table, run, former_ids=staged.former_ids)
         return target, PlannedSchema(tuple(fields), SchemaState.of(table)) if staged.updates else None
@@ -272,7 +276,7 @@ class Lake:
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(
-            self.catalog, self.identifier(path), rectangle, files, properties=properties, base=base, keep=keep,
+            self.catalog_of(path), self.identifier(path), rectangle, files, properties=properties, base=base, keep=keep,
             assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied, columns=columns,
         )  # fmt: skip
 
@@ -320,7 +324,7 @@ class Lake:
 
         Delete files are among them: where they differ, rows do. See :func:`dts_assets.store.commit.files_apart`.
         """
-        table = self.catalog.load_table(self.identifier(path))
+        table = self.catalog_of(path).load_table(self.identifier(path))
         first, second = files_apart(table, one, other)
         return [_stored(table, file) for file in first], [_stored(table, file) for file in second]
 
@@ -355,7 +359,7 @@ class Lake:
         if told is not None and state.properties.get("total-delete-files", "0") == "0":
             return told
         try:
-            table = self.catalog.load_table(self.identifier(path))
+            table = self.catalog_of(path).load_table(self.identifier(path))
             found = files_with_deletes(table, {}, snapshot_id=state.snapshot_id)
         except ForeignDeletesError:  # nobody can say how many rows these deletes concern
             if told is None:

@@ -29,6 +29,8 @@ SMALLER_ELSEWHERE = {
     "tests/live/test_soak.py": "tests/live/test_live.py",
     # A busy database and its content at every cut: the same database followed by a task.
     "tests/e2e/test_at_gtid.py": "tests/dts_emulator/tasks/test_follow.py",
+    # Tables as of random transactions of a busy database: those of a recorded source, judged by its model.
+    "tests/e2e/test_moments_of_a_database.py": "tests/flows/test_moments.py",
     # A lake whose old Iceberg snapshots have gone goes on: which of them go, and which are pinned.
     "tests/flows/test_upkeep.py": "tests/store/test_expiry.py",
     # Spark's engine for snapshots, the judge of the one in Arrow: the latter against a model.

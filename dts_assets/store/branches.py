@@ -1,0 +1,86 @@
+"""A branch of a lake: one layer stands elsewhere, and everything else is the lake's.
+
+Who makes tables of that layer reads the lake and changes nothing in it. A table of the branch may begin as a version of the
+lake's own table: then it has that version's files, and new files lie in the branch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.serializers import ToOutputFile
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+
+from dts_assets.store.catalog import LakeLocation, open_catalog
+from dts_assets.store.catalog_properties import of_file_stores
+from dts_assets.store.lake import Lake, TableState
+
+
+@dataclass(slots=True)
+class BranchedLake(Lake):
+    """A lake of which ``layer`` stands in the local folder ``branch``."""
+
+    layer: str = ""
+    branch: Path = field(default_factory=Path)
+    _own: Catalog | None = field(default=None, init=False, repr=False, compare=False)
+
+    def catalog_of(self, path: Sequence[str]) -> Catalog:
+        """Return the catalog that knows a table: the branch's, if it is of the branch's layer."""
+        if len(path) < 2 or path[1] != self.layer:
+            return self.catalog
+        if self._own is None:
+            stores = of_file_stores(self.location.properties)
+            self._own = open_catalog(LakeLocation(str(self.branch), {**stores, "type": "sqlite"}))
+        return self._own
+
+    def versions(self, path: Sequence[str]) -> Iterator[TableState]:
+        """Yield the versions of the lake's own table that are still there, the newest first."""
+        table = Lake(self.location).table(path)
+        for one in sorted(table.snapshots(), key=_number, reverse=True) if table is not None else ():
+            yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
+
+    def begin(self, path: Sequence[str], version: int) -> Table:
+        """Return a new table of the branch, with the rows of a version of the lake's own table.
+
+        No file is copied.
+        """
+        theirs = self.catalog.load_table(self.identifier(path))
+        snapshot = theirs.snapshot_by_id(version)
+        assert snapshot is not None, "a version that is still there"
+        place = self.branch / "tables" / uuid.uuid4().hex
+        known = theirs.metadata
+        metadata = known.model_copy(
+            update={
+                "location": f"file://{place.absolute()}",
+                "table_uuid": uuid.uuid4(),
+                "current_schema_id": known.current_schema_id if snapshot.schema_id is None else snapshot.schema_id,
+                "current_snapshot_id": version,
+                "snapshots": [snapshot],
+                "snapshot_log": [],
+                "metadata_log": [],
+                "statistics": [],
+                "partition_statistics": [],
+                "refs": {MAIN_BRANCH: known.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": version})},
+                "properties": _without_places(known.properties),
+            }
+        )
+        catalog, file = self.catalog_of(path), f"{metadata.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
+        ToOutputFile.table_metadata(metadata, theirs.io.new_output(file))
+        identifier = self.identifier(path)
+        catalog.create_namespace_if_not_exists(identifier[:-1])
+        return catalog.register_table(identifier, file)
+
+
+def _number(snapshot: Snapshot) -> int:
+    return snapshot.sequence_number or 0
+
+
+def _without_places(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table without those that say where its files lie."""
+    return {name: value for name, value in properties.items() if name not in ("write.data.path", "write.metadata.path")}

@@ -1,0 +1,164 @@
+"""Tables as of a moment: each transaction of a recorded source, judged by the model that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.model.tables import TableId
+from dts_assets.planning.source_moments import AtGtid, AtPosition, AtWindow, moment_of
+from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history
+from tests.flows.source import Contents, Position, write_capture
+from tests.flows.source_tables import Table
+from tests.flows.test_bank_transfer import RIGHT, bank_of_transfers
+from tests.tiers import times
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return bank_history(5)
+
+
+@pytest.fixture
+def harness(bench: Bench, history: History, tmp_path: Path) -> Harness:
+    """The bank, made window by window, so that there is a version at every cut."""
+    made = bench.open(write_capture(tmp_path / "capture", history.source.messages))
+    for number in range(WINDOWS):
+        made.all(number)
+    return made
+
+
+def contents(history: History, found: TablesAt) -> Contents:
+    """The rows of keyed tables, as the model holds them; a table that is absent has none."""
+    assert not found.failed
+    assert not found.paused
+    shown: Contents = {}
+    for name, table in history.source.tables.items():
+        if table.keys:
+            made = found.tables.get(table_id(name))
+            rows = [] if made is None else made.scan().to_arrow().to_pylist()
+            shown[name] = {table.key(row): row for row in (_flat(table, one) for one in rows)}
+            assert len(shown[name]) == len(rows)
+    return shown
+
+
+def _flat(table: Table, row: dict[str, Any]) -> dict[str, Any]:
+    names = {
+        column.name: f"_source_{column.name}" if column.name == "_event_time" else column.name
+        for column in table.columns
+    }
+    return {name: row.get(shown) for name, shown in names.items()}
+
+
+def whole(history: History) -> list[Position]:
+    """The ends of all transactions up to the last cut."""
+    last = max(end.cut for end in history.ends() if end.cut is not None)
+    return sorted(one for one in history.source.contents if (0, 0) < one <= last)
+
+
+def expected(history: History, position: Position) -> Contents:
+    return {name: rows for name, rows in history.at(position).items() if history.source.tables[name].keys}
+
+
+def test_tables_are_what_the_source_had_behind_every_transaction(
+    harness: Harness, history: History, tmp_path: Path
+) -> None:
+    """By position and by GTID, from a stored version as far as there is one before it."""
+    positions = whole(history)
+    gtids = {change.position: change.gtid for change in history.source.changes}
+    begun = set[int]()
+    for number, position in enumerate(Random(1).sample(positions, times(12, len(positions)))):
+        moment = AtGtid(gtids[position]) if number % 2 and position in gtids else AtPosition(None, *position)
+        found = tables_at(harness.pipeline, moment, tmp_path / f"moment_{number}")
+        assert contents(history, found) == expected(history, position), (position, found.where)
+        begun |= {*found.begun.values()}
+    assert len(begun) > 3, "moments begin as versions of several cuts"
+
+
+def test_from_nothing_and_from_a_version_come_the_same_rows(
+    harness: Harness, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = whole(history)[-3]
+    moment = AtPosition(None, *position)
+    begun = tables_at(harness.pipeline, moment, tmp_path / "begun")
+    assert begun.begun
+    monkeypatch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+    anew = tables_at(harness.pipeline, moment, tmp_path / "anew")
+    assert not anew.begun
+    assert rows_of(begun) == rows_of(anew)
+    assert contents(history, anew) == expected(history, position)
+
+
+def rows_of(found: TablesAt) -> dict[TableId, list[str]]:
+    return {table: sorted(map(repr, one.scan().to_arrow().to_pylist())) for table, one in found.tables.items()}
+
+
+def test_a_window_is_its_cut_and_the_present_is_not_touched(harness: Harness, history: History, tmp_path: Path) -> None:
+    before = harness.everything()
+    files = {one for one in tmp_path.rglob("*") if "moment" not in str(one)}
+    for number in range(WINDOWS):
+        found = tables_at(harness.pipeline, AtWindow(harness.windows(number)[0].start), tmp_path / f"moment_{number}")
+        wanted = {name: rows for name, rows in history.after(number).items() if history.source.tables[name].keys}
+        assert contents(history, found) == wanted
+    assert harness.everything() == before
+    assert {one for one in tmp_path.rglob("*") if "moment" not in str(one)} == files, "nothing is written into the lake"
+
+
+def test_some_tables_are_made_alone(harness: Harness, history: History, tmp_path: Path) -> None:
+    position = whole(history)[-1]
+    found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / "moment", tables={table_id("accounts")})
+    assert found.tables.keys() == {table_id("accounts")}
+    assert not found.absent
+
+
+def test_money_is_never_under_way_at_any_transaction(bench: Bench, tmp_path: Path) -> None:
+    source = bank_of_transfers(4)
+    harness = bench.open(
+        write_capture(tmp_path / "capture", source.messages), window={"every": EVERY, "start": START, "end": END}
+    )
+    harness.settle()
+    (last,) = [row.cut for row in harness.pipeline.ledger.cuts() if row.window == harness.windows(WINDOWS - 2)[0]]
+    assert last is not None
+    gtids = dict.fromkeys(one.gtid for one in source.changes if one.position <= (last.file, last.position))
+    for number, gtid in enumerate(Random(2).sample(sorted(gtids), times(10, 60))):
+        found = tables_at(harness.pipeline, AtGtid(gtid), tmp_path / f"moment_{number}")
+        assert sum(_balances(found)) == RIGHT, gtid
+
+
+def _balances(found: TablesAt) -> Iterable[int]:
+    for table in found.tables.values():
+        yield from table.scan(selected_fields=("balance",)).to_arrow()["balance"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("0-9-999999", "complete transaction 0-9-999999"),
+        ("0:99:4", "everything up to window"),
+        ("3:1:4", "there is no lineage 3"),
+        ("2031-01-01-00:00", "window that starts at 2031-01-01T00:00"),
+    ],
+)
+def test_a_moment_that_nobody_knows_is_refused(harness: Harness, tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(NothingFoundError) as refused:
+        tables_at(harness.pipeline, moment_of(text), tmp_path / "moment")
+    assert reason in str(refused.value)
+    assert not (tmp_path / "moment").exists()
+
+
+def test_windows_without_a_cut_have_moments_at_their_ends_alone(bench: Bench, history: History, tmp_path: Path) -> None:
+    harness = bench.open(write_capture(tmp_path / "capture", history.source.messages), consistency="window")
+    harness.settle()
+    with pytest.raises(NothingFoundError, match="windows have no cut, so name a window"):
+        tables_at(harness.pipeline, AtPosition(None, *whole(history)[4]), tmp_path / "moment")
+    found = tables_at(harness.pipeline, AtWindow(harness.windows(WINDOWS - 1)[0].start), tmp_path / "moment")
+    assert contents(history, found) == {
+        name: rows for name, rows in history.final().items() if history.source.tables[name].keys
+    }
