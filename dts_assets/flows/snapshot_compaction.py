@@ -120,6 +120,8 @@ def _conversion(
     if state is None or STATE_PROPERTY not in state.properties:
         pipeline.lake.drop(path)
         return None
+    if SnapshotState.of_text(state.properties[STATE_PROPERTY]).present is not None:
+        return None  # a merged table follows the statements of its shards, and has present types, too
     files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True)
     return _Work(columns, state, tuple(files), target=conversion[0], converted=conversion[1])
 

@@ -290,3 +290,33 @@ def test_columns_of_later_windows_wait_for_their_rows(bench_of: Bench, tmp_path:
     assert "more" not in shown(harness)[0]
     harness.all(1)
     assert "more" in shown(harness)[0]
+
+
+def test_shards_whose_column_became_another_type_keep_it_in_runs_without_statements(
+    bench_of: Bench, tmp_path: Path
+) -> None:
+    """The changelog holds the joined type, text, and the snapshot the present one."""
+    tables = shards_of(2, 1)
+    source = short_source(*tables)
+    for number, table in enumerate(tables):
+        put(source, 0, 1 + number, table, 1, note="7")
+    source.checkpoint(border(0) + 500 * SECOND)
+    alter(source, 1, 1, tables, "MODIFY note int")
+    for table in tables:
+        table.columns = [Field("note", INT) if one.name == "note" else one for one in table.columns]
+        source.rows[table.name] = {key: {**row, "note": 7} for key, row in source.rows[table.name].items()}
+    put(source, 1, 20, tables[0], 2, note=8)
+    source.checkpoint(border(1) + 500 * SECOND)
+    put(source, 2, 20, tables[1], 2, note=9)
+    source.checkpoint(border(2) + 500 * SECOND)
+    put(source, 3, 20, tables[1], 3, note=10)
+    source.checkpoint(border(3) + 500 * SECOND)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=4, merge=MERGE)
+    path = harness.pipeline.table_path("snapshot", ORDERS)
+    written = []
+    for window, notes in enumerate((["7", "7"], [7, 7, 8], [7, 7, 8, 9], [7, 7, 8, 9, 10])):
+        harness.all(window)
+        assert sorted(row["note"] for row in harness.rows("snapshot", "shop", "orders")) == notes, window
+        written.append({one.path for one in harness.pipeline.lake.data_files(path, applies_deletes=True)})
+    assert written[2] < written[3], "no file is written anew where only rows come"
+    assert not harness.pipeline.ledger.paused_tables()
