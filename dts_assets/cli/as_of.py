@@ -16,18 +16,19 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.planning.source_moments import AtGtid, AtPosition, AtWindow, Moment, moment_of
+from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, Moment, moment_of
 
 TABLES_LACK = 3
 """The exit code if a table stands still and is not among the files."""
 
-_KINDS = {"gtid": AtGtid, "position": AtPosition, "window": AtWindow}
+_KINDS = {"gtid": AtGtid, "position": AtPosition, "time": AtTime, "window": AtWindow}
 
 
 @click.command("as-of")
 @click.argument("subscription")
 @click.option("--gtid", help="The end of a transaction: uuid:5, or 0-1-5 of MariaDB.")
 @click.option("--position", help="A position of the source: 0:4:1187 or mysql-bin.000004:1187. It counts itself.")
+@click.option("--time", help="A time in UTC, 2026-01-05T07:30: what was committed up to it, that second included.")
 @click.option("--window", help="The end of a window, by its key: 2026-01-05-07:00.")
 @click.option(
     "--table", "names", multiple=True, help="A table at the source, shopdb.orders; several times. Default: all."
@@ -43,6 +44,7 @@ def as_of(
     subscription: str,
     gtid: str | None,
     position: str | None,
+    time: str | None,
     window: str | None,
     names: tuple[str, ...],
     out: Path,
@@ -50,11 +52,11 @@ def as_of(
 ) -> None:
     """Write the tables of a SUBSCRIPTION as they were at a moment, all at the same one.
 
-    The files are OUT/<database>.<table>/*.parquet. A moment is a transaction, a position or a window; its own changes count.
-    A table begins as the nearest version that the lake still has, or else as its whole changelog. The lake is not changed.
+    The files are OUT/<database>.<table>/*.parquet. A moment is a transaction, a position, a time or a window; its own changes
+    count. A table begins as the nearest version that the lake still has, or else as its whole changelog. The lake is not changed.
     Exit code 3 if a table stands still and is left out.
     """
-    moment = _moment({"gtid": gtid, "position": position, "window": window})
+    moment = _moment({"gtid": gtid, "position": position, "time": time, "window": window})
     settings = settings_of(config)
     subscription_of(settings, subscription)
     pipeline = open_pipeline(settings, subscription)
@@ -80,7 +82,7 @@ def _moment(given: dict[str, str | None]) -> Moment:
     """
     told = [(kind, text) for kind, text in given.items() if text is not None]
     if len(told) != 1:
-        raise click.UsageError("Name one moment: --gtid, --position or --window.")
+        raise click.UsageError("Name one moment: --gtid, --position, --time or --window.")
     ((kind, text),) = told
     try:
         moment = moment_of(text)

@@ -5,7 +5,8 @@ A moment is refused, with the reason, where it is not known or lies behind what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -139,28 +140,93 @@ def _entries_of(pipeline: Pipeline, gtid: str) -> Iterable[tuple[datetime, Sourc
         if found is None
         or any(one.server == found[0] and one.first <= found[1] <= one.last for run in row.runs for one in run.servers)
     ]
+    condition = f"gtid = '{gtid}'"  # its form was checked: no quote is in it
+    for one in _entries(pipeline, cells, condition, instead="name a position, a time or a window instead of the GTID"):
+        yield one.window_start, one.position
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry: its window, the source's time, and its position."""
+
+    window_start: datetime
+    event_time: datetime
+    position: SourcePosition
+
+
+def _entries(pipeline: Pipeline, cells: Sequence[Cell], condition: str, *, instead: str) -> Iterator[_Entry]:
+    """Yield the entries of some cells that fulfil an Iceberg filter.
+
+    Raises:
+        RowsRemovedError: Retention has removed entries of the cells; ``instead`` is what a person may ask for then.
+    """
     if not cells:
         return
-    refuse_removed_entries(pipeline, cells, consequence="name a position, a time or a window instead of the GTID")
+    refuse_removed_entries(pipeline, cells, consequence=instead)
     history = next(
         look.topic.history for look in looks(pipeline, known_tables(pipeline)) if set(cells) <= set(look.entries)
     )
     for cell in cells:
-        rows = _entries_in(pipeline, cell, gtid)
+        place = f"kafka_partition = {cell.kafka_partition} and window_start = '{cell.window.start.isoformat()}'"
+        found = pipeline.lake.scan(pipeline.path("entries"), columns=_PLACED, where=f"{place} and {condition}")
+        assert found is not None, "its windows are stored"
+        rows = pa.RecordBatch.from_pydict({name: found[name].combine_chunks() for name in _PLACED})
         lineages = entry_lineages(rows, history.rules(cell))
-        for place in source_positions(rows.append_column("lineage", pa.array(lineages))).to_pylist():
-            yield cell.window.start, SourcePosition(**place)
+        places = source_positions(rows.append_column("lineage", pa.array(lineages))).to_pylist()
+        for time, at in zip(rows["event_time"].to_pylist(), places, strict=True):
+            yield _Entry(cell.window.start, time, SourcePosition(**at))
 
 
-def _entries_in(pipeline: Pipeline, cell: Cell, gtid: str) -> pa.RecordBatch:
-    where = (
-        f"kafka_partition = {cell.kafka_partition} and window_start = '{cell.window.start.isoformat()}' and "
-        f"gtid = '{gtid}'"  # its form was checked: no quote is in it
-    )
-    found = pipeline.lake.scan(pipeline.path("entries"), columns=_PLACED, where=where)
-    assert found is not None, "its windows are stored"
-    columns = {name: found[name].combine_chunks() for name in _PLACED}
-    return pa.RecordBatch.from_pydict(columns)
+def position_at_time(sources: SchemaSources, time: datetime) -> SourcePosition:
+    """Return the position of the last transaction before the first one that was committed behind a time.
+
+    Times of commits are whole seconds in MySQL's binlog; what was committed within the second of ``time`` counts.
+
+    Raises:
+        NothingFoundError: The format tells no commits, no transaction behind the time is complete yet, or all are behind it.
+        RowsRemovedError: Retention has removed entries around the time.
+    """
+    pipeline, grid, reached = sources.pipeline, sources.pipeline.grid, sources.frontier
+    sought = f"tables as of {time:%Y-%m-%d %H:%M:%S} UTC"
+    if Evidence.TRANSACTIONS not in pipeline.settings.traits.evidence:
+        hint = f"{pipeline.settings.format} tells no commits, so name a window or a position"
+        raise NothingFoundError("The lake", sought, hint)
+    refuse_later(sources, time, sought="tables")
+    cuts = {row.window.start: row.cut for row in pipeline.ledger.cuts()}
+    here = grid.containing(time) or grid.at(0)
+    start, known, behind = grid.previous(here) or here, set[SourcePosition](), None
+    window: Window | None = start  # clocks of a source and of a broker may differ
+    while window is not None and reached.window is not None and window.start <= reached.window:
+        commits = list(_commits(sources, window))
+        known |= {one.position for one in commits}
+        later = [one.position for one in commits if one.event_time > time]
+        behind = min([*later, *([] if behind is None else [behind])], default=None)
+        cut = cuts.get(window.start)
+        if behind is not None and cut is not None and cut >= behind:
+            break
+        window = grid.next(window)
+    if behind is None:
+        hint = f"no transaction behind that time is complete: {complete_words(sources)}"
+        raise NothingFoundError("The lake", sought, hint)
+    window = grid.previous(start)
+    while not any(one < behind for one in known) and window is not None:
+        known |= {one.position for one in _commits(sources, window)}
+        window = grid.previous(window)
+    found = max((one for one in known if one < behind), default=None)
+    if found is None:
+        raise NothingFoundError(
+            "The lake", sought, f"the first transaction that it has was committed later, at {behind}"
+        )
+    return found
+
+
+def _commits(sources: SchemaSources, window: Window) -> Iterator[_Entry]:
+    """Yield the ends of transactions in a window, as far as the frontier holds them."""
+    cells = sources.pipeline.cells([window])
+    condition = "(message_type = 'COMMIT' or message_type = 'DDL')"
+    for one in _entries(sources.pipeline, cells, condition, instead="name a window instead of the time"):
+        if sources.frontier.holds(one.window_start, one.position):
+            yield one
 
 
 def frontier_words(sources: SchemaSources) -> str:

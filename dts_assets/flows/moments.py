@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.followed_tables import FollowedTables
-from dts_assets.flows.known_moments import complete_words, held_window, known_position
+from dts_assets.flows.known_moments import complete_words, held_window, known_position, position_at_time
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pauses import paused_here
@@ -108,10 +108,10 @@ def _frontier(sources: SchemaSources, moment: Moment) -> tuple[Frontier, str]:
         window = held_window(sources, moment.start)
         return SchemaSources.of(sources.pipeline, until=window).frontier, f"as of window {window.key}"
     if isinstance(moment, AtTime):
-        raise NothingFoundError(
-            "This version", "tables as of a time", "name a window, a position or a transaction instead"
-        )
-    position, where = known_position(sources, moment, sought="tables")
+        position = position_at_time(sources, moment.time)
+        where = f"as of {moment.time:%Y-%m-%d %H:%M:%S} UTC, which is {position}"
+    else:
+        position, where = known_position(sources, moment, sought="tables")
     found = frontier_at(position, sources.pipeline.ledger.cuts(), sources.frontier)
     if found is None:
         raise NothingFoundError(

@@ -110,7 +110,7 @@ def test_a_table_that_stands_still_is_named_and_left_out(harness: Harness, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        (("shop",), 2, "Name one moment: --gtid, --position or --window."),
+        (("shop",), 2, "Name one moment: --gtid, --position, --time or --window."),
         (("shop", "--gtid", "0-1-5", "--window", "2026-01-05-02:00"), 2, "Name one moment"),
         (("shop", "--window", "0:4:1187"), 2, "0:4:1187 is no window"),
         (("shop", "--position", "last week"), 2, "last week is no moment"),
@@ -118,6 +118,9 @@ def test_a_table_that_stands_still_is_named_and_left_out(harness: Harness, tmp_p
         (("nobody", "--window", "2026-01-05-02:00"), 2, "nobody"),
         (("shop", "--window", "2026-01-06-02:00"), 1, "no window that starts at"),
         (("shop", "--gtid", "0-7-99999"), 1, "no entry of it was ever stored"),
+        (("shop", "--time", "2026-01-04T10:00"), 1, "the first transaction that it has was committed later"),
+        (("shop", "--time", "2026-01-05T04:59:59"), 1, "no transaction behind that time is complete"),
+        (("shop", "--time", "2026-02-05T04:59:59"), 1, "everything up to window"),
         (("shop", "--position", "0:99:4"), 1, "everything up to window 2026-01-05-04:00 is complete"),
     ],
 )

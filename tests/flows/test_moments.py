@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
-from dts_assets.planning.source_moments import AtGtid, AtPosition, AtWindow, moment_of
+from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, moment_of
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history
+from tests.flows.short import SECOND
 from tests.flows.source import Contents, Position, write_capture
 from tests.flows.source_tables import Table
 from tests.flows.test_bank_transfer import RIGHT, bank_of_transfers
@@ -72,14 +75,58 @@ def test_tables_are_what_the_source_had_behind_every_transaction(
 ) -> None:
     """By position and by GTID, from a stored version as far as there is one before it."""
     positions = whole(history)
-    gtids = {change.position: change.gtid for change in history.source.changes}
+    gtids = {one["place"]: one["gtid"] for one in commits(harness)}
     begun = set[int]()
     for number, position in enumerate(Random(1).sample(positions, times(12, len(positions)))):
-        moment = AtGtid(gtids[position]) if number % 2 and position in gtids else AtPosition(None, *position)
+        moment = AtGtid(gtids[position]) if number % 2 else AtPosition(None, *position)
         found = tables_at(harness.pipeline, moment, tmp_path / f"moment_{number}")
         assert contents(history, found) == expected(history, position), (position, found.where)
         begun |= {*found.begun.values()}
     assert len(begun) > 3, "moments begin as versions of several cuts"
+
+
+def commits(harness: Harness) -> list[dict[str, Any]]:
+    """The COMMITs of the stream, each once, by position."""
+    found = {
+        (file_number(row["file_name"]), row["position"]): row
+        for row in harness.rows("entries")
+        if row["message_type"] == "COMMIT"
+    }
+    return [{"place": place, **row} for place, row in sorted(found.items())]
+
+
+def test_a_time_is_the_last_transaction_before_the_first_one_that_was_committed_later(
+    harness: Harness, history: History, tmp_path: Path
+) -> None:
+    """Also within a second, at a time that no transaction has, and in a window in which nothing was committed before it."""
+    told = commits(harness)
+    last = whole(history)[-1]
+    chosen = [one for one in told if one["place"] < last]
+    times_asked = [one["event_time"] for one in Random(4).sample(chosen, times(6, len(chosen)))]
+    times_asked += [
+        chosen[0]["event_time"],
+        chosen[9]["event_time"] + timedelta(milliseconds=999),
+        chosen[20]["event_time"] - SECOND,
+    ]
+    for number, time in enumerate(times_asked):
+        found = tables_at(harness.pipeline, AtTime(time), tmp_path / f"moment_{number}")
+        place = max(one["place"] for one in told if one["event_time"] <= time)
+        assert contents(history, found) == expected(history, place), time
+
+
+def test_a_time_is_refused_before_the_first_transaction_and_behind_the_last_complete_one(
+    harness: Harness, history: History, tmp_path: Path
+) -> None:
+    told = commits(harness)
+    late = told[-1]["event_time"]
+    for time, reason in (
+        (told[0]["event_time"] - SECOND, "was committed later, at 0:"),
+        (late, "no transaction behind that time"),
+    ):
+        with pytest.raises(NothingFoundError, match=reason):
+            tables_at(harness.pipeline, AtTime(time), tmp_path / "moment")
+    with pytest.raises(NothingFoundError, match="everything up to window"):
+        tables_at(harness.pipeline, AtTime(END + EVERY), tmp_path / "moment")
 
 
 def test_from_nothing_and_from_a_version_come_the_same_rows(
