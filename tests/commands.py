@@ -75,6 +75,7 @@ IN_ORDER = (
     "dts-assets schema shopdb.customers",
     "dts-assets schema shopdb.customers --at 2026-01-05-03:00",
     "dts-assets as-of shop --window 2026-01-05-03:00 --out ./at_three",
+    "dts-assets as-of shop --time 2026-01-05T03:30 --out ./half_past",
     "dts-assets as-of shop --position 0:2:6010828 --table shopdb.orders --out ./orders",
     "dts-assets redrive shop",
     "dts-assets redrive shop --from 2026-01-05T02:00 --reason undecodable_entry",
