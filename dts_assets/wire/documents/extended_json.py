@@ -14,6 +14,7 @@ from msgspec import json
 
 from dts_assets.wire.documents.shell_syntax import Unreadable, Value
 
+_LINES = json.Encoder()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999
 
@@ -33,8 +34,17 @@ def text_of(value: Value) -> str:
     Raises:
         Unreadable: A text in it is no Unicode.
     """
+    return line_of(value).decode()
+
+
+def line_of(value: Value) -> bytes:
+    """Return the text of :func:`text_of` in UTF-8.
+
+    Raises:
+        Unreadable: A text in it is no Unicode.
+    """
     try:
-        return json.encode(value).decode()
+        return _LINES.encode(value)
     except (UnicodeEncodeError, RecursionError):
         raise Unreadable("it has a text that is no Unicode, or is nested too deeply") from None
 

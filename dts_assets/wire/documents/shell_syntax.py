@@ -64,7 +64,7 @@ _WORDS: Mapping[str, Value] = {
     "MinKey": {"$minKey": "1"}, "MaxKey": {"$maxKey": "1"}, "undefined": {"$undefined": True},
 }  # fmt: skip
 
-_RESERVED = frozenset(
+RESERVED = frozenset(
     {
         "$oid", "$numberInt", "$numberLong", "$numberDouble", "$numberDecimal", "$date", "$binary", "$timestamp", "$minKey",
         "$maxKey", "$undefined", "$regularExpression", "$uuid",
@@ -76,7 +76,7 @@ A document with such a field of its own cannot be written in it.
 """
 
 
-_TYPES = _RESERVED | {"$code", "$symbol", "$dbPointer"}
+_TYPES = RESERVED | {"$code", "$symbol", "$dbPointer"}
 
 
 def is_document(value: Value) -> bool:
@@ -180,7 +180,7 @@ def _argument(quoted: str | None, plain: str | None, bare: str | None) -> str | 
 
 def _with_marks(value: Value, mark: str) -> Value:
     if isinstance(value, dict):
-        return {mark + name if name in _RESERVED else name: _with_marks(inner, mark) for name, inner in value.items()}
+        return {mark + name if name in RESERVED else name: _with_marks(inner, mark) for name, inner in value.items()}
     return value
 
 
@@ -190,7 +190,7 @@ def _own_object(mark: str, pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     Raises:
         Unreadable: A field is called like a type.
     """
-    if any(name in _RESERVED for name, _ in pairs):
+    if any(name in RESERVED for name, _ in pairs):
         raise Unreadable("a field is called like a type of Extended JSON")
     return dict(_unmarked(*pair, mark) for pair in pairs)
 

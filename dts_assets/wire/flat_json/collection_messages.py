@@ -33,6 +33,7 @@ _RECORDS: Mapping[str, frozenset[str | None]] = {
 
 _TIME = re.compile(r"(\d{1,10}):(\d{1,10})")
 _ROW = [Row()]
+_RAW_TYPES, _RAW_KEYS = Raw(TYPES), Raw(KEYS)
 
 
 class CollectionMessage(Struct, forbid_unknown_fields=True, gc=False):
@@ -107,17 +108,17 @@ def _head(message: CollectionMessage) -> CollectionHead:
         raise Refused(Reason.UNKNOWN_OPERATION, "its op is not known, or does not fit its recordType")
     if not message.db or not (message.coll or is_statement):
         raise Refused(Reason.UNDECODABLE_ENTRY, "it names no collection")
-    told = {
-        name: text
-        for name in ("clusterTime", "recordType", "extra")
-        if (text := getattr(message, name)) is not None and (name != "extra" or text != message.recordType)
-    }
+    told = {"clusterTime": time[0]}
+    if message.recordType is not None:
+        told["recordType"] = message.recordType
+    if message.extra is not None and message.extra != message.recordType:
+        told["extra"] = message.extra
     if message.es is not None:
         told["es"] = str(message.es)
     has_rows = None if is_statement else _ROW
     return CollectionHead(
         id=message.id, es=int(time[1]) * 1000, type=message.op, ts=message.ts, database=message.db, table=message.coll,
-        sql=_statement(message) if is_statement else None, types=Raw(TYPES), pkNames=Raw(KEYS), data=has_rows,
+        sql=_statement(message) if is_statement else None, types=_RAW_TYPES, pkNames=_RAW_KEYS, data=has_rows,
         old=has_rows if message.op == "DELETE" else None, dbType=message.dbType or "MongoDB", told=told,
     )  # fmt: skip
 

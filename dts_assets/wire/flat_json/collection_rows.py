@@ -7,8 +7,10 @@ the merge can apply them to the document that stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, repeat
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +21,12 @@ from dts_assets.model.collections import DOCUMENT, ID, ID_TYPE
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import empty_maps
+from dts_assets.wire.columns.buffers import empty_maps, offsets_of
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.table_changes import Rejections, table_codes
 from dts_assets.wire.columns.table_rows import carried_by, keys_of
-from dts_assets.wire.documents.extended_json import id_of, text_of
+from dts_assets.wire.documents.extended_json import id_of, line_of
+from dts_assets.wire.documents.many_documents import BLOCK, documents_of
 from dts_assets.wire.documents.shell_syntax import Unreadable, document_of
 from dts_assets.wire.documents.updates import checked_update
 from dts_assets.wire.flat_json.collection_messages import KEYS, REPLACED, TYPES, UPDATED
@@ -41,54 +44,57 @@ class _Content(Struct, gc=False):
 
 
 _CONTENT = Decoder(_Content)
+_Document: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentChange:
-    """The change of a document.
+_Change: TypeAlias = tuple[str, str, str, bytes | None, bool]
+"""The operation on a document, its id with its type, the document, and whether it is an update.
 
-    ``document`` is canonical Extended JSON: of an update its ``$set`` and ``$unset``, of a deleted document None.
-    """
-
-    operation: str
-    id: str
-    id_type: str
-    document: str | None
-    is_partial: bool = False
+The document is canonical Extended JSON: of an update its ``$set`` and ``$unset``, of a deleted document None.
+"""
 
 
-def document_change(payload: bytes) -> DocumentChange:
-    """Return the change that a message tells.
+def _contents(payloads: Sequence[bytes]) -> Sequence[_Content | None]:
+    """Return what messages say; None for a message that cannot be read."""
+    decode = _CONTENT.decode
+    try:
+        return [decode(one) for one in payloads]
+    except MALFORMED:
+        return [found for one in payloads for found in (_contents([one]) if len(payloads) > 1 else [None])]
+
+
+def _change(content: _Content | None, value: _Document | None, where: _Document | None) -> _Change:
+    """Return the change that a message tells; its documents are given if they are known already.
 
     Raises:
         Unreadable: It cannot be read, or is not a change of one document.
     """
-    try:
-        content = _CONTENT.decode(payload)
-    except MALFORMED:
-        raise Unreadable("it is no JSON object, or a field of it makes no sense") from None
+    if content is None:
+        raise Unreadable("it is no JSON object, or a field of it makes no sense")
     operation = _OPERATIONS.get(content.op)
     if operation is None or content.value is None:
         raise Unreadable("its op is not known, or it has no value")
-    value = document_of(content.value)
+    if value is None:
+        value = document_of(content.value)
     if operation == "delete":
-        return DocumentChange(operation, *id_of(value), None)
+        return operation, *id_of(value), None, False
     if operation != "update":
-        return DocumentChange(operation, *id_of(value), text_of(value))
+        return operation, *id_of(value), line_of(value), False
     if content.where is None:
         raise Unreadable("an update does not say of which document")
-    where = document_of(content.where)
+    if where is None:
+        where = document_of(content.where)
     key = id_of(where)
     if content.recordType == UPDATED:
         checked_update(value)
-        return DocumentChange(operation, *key, text_of(value), is_partial=True)
+        return operation, *key, line_of(value), True
     if content.recordType != REPLACED:
         raise Unreadable("an update neither replaces a document nor updates one")
     if "_id" not in value:
         value = {"_id": where["_id"], **value}
     elif id_of(value) != key:
         raise Unreadable("a document is replaced by one with another _id")
-    return DocumentChange(operation, *key, text_of(value))
+    return operation, *key, line_of(value), False
 
 
 @dataclass(slots=True)
@@ -96,29 +102,27 @@ class _Changes:
     """The changes of one collection, and the entries they came from."""
 
     entries: list[int] = field(default_factory=list)
-    found: list[DocumentChange] = field(default_factory=list)
+    found: list[_Change] = field(default_factory=list)
 
     def batch(self, columns: Sequence[Column]) -> pa.RecordBatch:
-        count, found = len(self.found), self.found
-        deleted = np.fromiter((one.operation == "delete" for one in found), np.bool_, count)
+        operations, ids, types, documents, partial = zip(*self.found, strict=True)
+        count, deleted = len(self.found), np.fromiter((one == "delete" for one in operations), np.bool_, len(operations))
         values = {
-            ID: pa.array([one.id for one in found], pa.string()),
-            ID_TYPE: pa.array([one.id_type for one in found], pa.string()),
-            DOCUMENT: pa.array([one.document for one in found], pa.string()),
-        }
+            ID: pa.array(ids, pa.string()), ID_TYPE: pa.array(types, pa.string()), DOCUMENT: pa.array(documents, pa.string()),
+        }  # fmt: skip
         none = pa.nulls(count, pa.string())
         cells = [values.get(column.source_names[-1], none) for column in columns]
         fields = [pa.field(column.name, pa.string()) for column in columns]
         name = next((column.name for column in columns if column.holds_documents), None)
         unsent = [
-            [f"before.{name}"] if one.document is None else [f"after.{name}"] if one.is_partial else []
-            for one in found
+            [f"before.{name}"] if one is None else [f"after.{name}"] if is_update else []
+            for one, is_update in zip(documents, partial, strict=True)
         ]  # fmt: skip
         return pa.RecordBatch.from_pydict(
             {
                 "entry_index": pa.array(self.entries, pa.int32()),
                 "row_number": pa.array(np.zeros(count, np.int32)),
-                "op": pa.array([one.operation for one in found], pa.string()),
+                "op": pa.array(operations, pa.string()),
                 "before": pa.StructArray.from_arrays(cells, fields=fields, mask=pa.array(~deleted)),
                 "after": pa.StructArray.from_arrays(cells, fields=fields, mask=pa.array(deleted)),
                 "absent": pa.array(unsent if name else [[]] * count, pa.list_(pa.string())),
@@ -127,19 +131,33 @@ class _Changes:
         )
 
 
+def _blocks(payloads: pa.Array) -> Iterator[list[bytes]]:
+    """Yield messages in their order, as many at once as documents are best read together."""
+    ends = offsets_of(payloads)
+    edges = np.searchsorted(ends, np.arange(ends[0], ends[-1], BLOCK), "right") - 1
+    for start, end in pairwise(sorted({*edges.tolist(), len(payloads)})):
+        yield payloads.slice(start, end - start).to_pylist()
+
+
 def collection_changes(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
     """Return the changes of collections, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
     wanted, codes = table_codes(entries, tables)
-    payloads = entries["payload"].take(pa.array(wanted)).to_pylist()
     reject, made = Rejections(entries, wanted), [_Changes() for _ in tables]
-    for number, (code, payload) in enumerate(zip(codes.tolist(), payloads, strict=True)):
-        try:
-            change = document_change(payload)
-        except Unreadable as error:
-            reject.add(number, Reason.UNDECODABLE_ENTRY, str(error))
-            continue
-        made[code].entries.append(int(wanted[number]))
-        made[code].found.append(change)
+    places = iter(zip(range(len(wanted)), codes.tolist(), wanted.tolist(), strict=True))
+    for payloads in _blocks(entries["payload"].take(pa.array(wanted))):
+        contents = _contents(payloads)
+        values = documents_of([(one and one.value) or "" for one in contents])
+        texts = [(one and one.where) or "" for one in contents]
+        wheres = documents_of(texts) if any(texts) else repeat(None, len(texts))
+        for content, value, where in zip(contents, values, wheres, strict=True):
+            number, code, entry = next(places)
+            try:
+                change = _change(content, value, where)
+            except Unreadable as error:
+                reject.add(number, Reason.UNDECODABLE_ENTRY, str(error))
+                continue
+            made[code].entries.append(entry)
+            made[code].found.append(change)
     columns = described(TYPES, KEYS)
     assert columns is not None, "the columns of collections are written here"
     carried = ToldKeys(carried_by([columns.list]))
