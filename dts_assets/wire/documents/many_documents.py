@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
+from string import ascii_letters, digits
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,8 @@ _BEYOND = bytes(64)
 
 _DIGIT, _OTHER = 1, 2
 _CLASSES = bytes(
-    _DIGIT if chr(one).isdecimal() and one < 128
-    else _OTHER if chr(one).isalpha() and one < 128 or chr(one) in "+-._$/"
-    else 0
-    for one in range(256)
-)  # fmt: skip
+    _DIGIT if chr(one) in digits else _OTHER if chr(one) in ascii_letters + "+-._$/" else 0 for one in range(256)
+)
 """The class of each byte outside of strings: digits, other bytes of words and numbers, and punctuation."""
 
 _QUOTE, _BACKSLASH, _OPEN, _CLOSE, _ZERO, _ONE, _EIGHT, _MINUS, _POINT, _DOLLAR, _T, _Z, _COLON = b'"\\()018-.$TZ:'
@@ -63,12 +61,12 @@ _TEXTS = (
 """What stands before the value of each kind, and behind it."""
 
 _BEHIND, _BEHIND_DATE = 6, 7
-_OF_TYPES = np.isin(np.arange(256), [ord(name[1]) for name in RESERVED])
-"""The letters that stand behind the dollar in names of types."""
-
-_UNSET = int.from_bytes(b'$unset"', "little")
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 """The bytes that a name of each size has in eight bytes."""
+
+_NAME_BEGIN = 4
+_TYPE_NAMES = np.array([int.from_bytes(name[:_NAME_BEGIN].encode(), "little") for name in RESERVED], np.uint64)
+"""How names of types begin."""
 
 _MOST_LETTERS, _INT_DIGITS, _MOST_DIGITS, _OBJECT_ID_DIGITS, _MOST_DECIMAL, _MOST_FRACTION = 16, 10, 19, 24, 34, 6
 _EPOCH_MONTH = 1970 * 12
@@ -161,7 +159,7 @@ class _Block:
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         self.raw = b"".join((*texts, _BEYOND))
-        self.bounds = run_lengths([len(text) for text in texts]).astype(np.int64)
+        self.bounds: Places = run_lengths(np.array([len(text) for text in texts])).astype(np.int64)
         self.data: Bytes = np.frombuffer(self.raw, np.uint8)
         self.eights: Words = np.ndarray((len(self.raw) - 7,), np.dtype("<u8"), self.raw, strides=(1,))
         self.known: Bools = self.data[self.bounds[:-1]] == ord("{")
@@ -179,7 +177,7 @@ class _Block:
         cuts[1:-1:4], cuts[2:-1:4], cuts[3:-1:4], cuts[4::4] = (
             column[chosen] for column in (parts.starts, parts.froms, parts.tos, parts.ends)
         )
-        ends, cuts[-1] = cuts[:-1:4].copy(), self.bounds[-1]
+        replaced_to, cuts[-1] = cuts[:-1:4].copy(), self.bounds[-1]
         pieces = binary_array(pa.binary(), cuts, pa.py_buffer(self.raw), None)
         every = pa.concat_arrays([pieces, pa.array(_TEXTS, pa.binary()), *self.made])
         kinds, texts = parts.kinds[chosen], parts.texts[chosen]
@@ -188,8 +186,8 @@ class _Block:
         wanted[2::4] = np.where(texts < 0, wanted[2::4], count + len(_TEXTS) + texts)
         wanted[3::4] = count + np.where(kinds == _DATE, _BEHIND_DATE, _BEHIND)
         made = every.take(pa.array(wanted))
-        before = np.searchsorted(ends, self.bounds, "right") - 1
-        places: list[int] = (offsets_of(made)[4 * before] + self.bounds - ends[before]).tolist()
+        before = np.searchsorted(replaced_to, self.bounds, "right") - 1
+        places: list[int] = (offsets_of(made)[4 * before] + self.bounds - replaced_to[before]).tolist()
         return made.buffers()[2].to_pybytes(), places
 
     def _parts(self) -> tuple[Places, Places, Bools]:
@@ -220,8 +218,7 @@ class _Block:
         opened = self.quotes[::2]
         dollars = opened[self.data[opened + 1] == _DOLLAR]
         if len(dollars):
-            is_unset = self.eights[dollars + 1] & _MASKS[7] == _UNSET
-            self._put_aside(dollars[_OF_TYPES[self.data[dollars + 2]] & ~is_unset])
+            self._put_aside(dollars[np.isin(self.eights[dollars + 1] & _MASKS[_NAME_BEGIN], _TYPE_NAMES)])
 
     def _put_aside(self, places: Places) -> None:
         if len(places):
@@ -319,7 +316,9 @@ class _Block:
         digits = rows[:, _CLOCK] - _ZERO
         good = (digits < 10).all(axis=1) & (rows[:, 6] == _MINUS) & (rows[:, 9] == _MINUS)
         good &= (rows[:, 12] == _T) & (rows[:, 15] == _COLON) & (rows[:, 18] == _COLON)
-        good &= np.where(has_fraction, _is_call(rows, 24) & (rows[:, 25] == _Z), _is_call(rows, 20) & (rows[:, 21] == _Z))
+        good &= np.where(
+            has_fraction, _is_call(rows, 24) & (rows[:, 25] == _Z), _is_call(rows, 20) & (rows[:, 21] == _Z)
+        )
         year, month, day, hour, minute, second = (digits @ _UNITS).astype(np.int64).T
         months = (year * 12 + month - 1 - _EPOCH_MONTH).view("datetime64[M]")
         dates = months.astype("datetime64[D]") + (day - 1)
@@ -391,9 +390,11 @@ def _is_call(rows: Bytes, size: int) -> Bools:
 
 def _fits_long(sizes: Places, first: Bytes) -> Bools:
     """Tell which numbers have 64 bits for certain, by their digits and the first of these."""
-    return (sizes < _MOST_DIGITS) | (sizes == _MOST_DIGITS) & (first <= _EIGHT)
+    found: Bools = (sizes < _MOST_DIGITS) | (sizes == _MOST_DIGITS) & (first <= _EIGHT)
+    return found
 
 
 def _is_plain(sizes: Places, first: Bytes, has_minus: Bools) -> Bools:
     """Tell which whole numbers have no needless zero or sign."""
-    return (first != _ZERO) | (sizes == 1) & ~has_minus
+    found: Bools = (first != _ZERO) | (sizes == 1) & ~has_minus
+    return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dts_assets.wire.flat_json.dialect import Dialect
-    from dts_assets.wire.format import DecodedChanges
+    from dts_assets.wire.format import DecodedChanges, DecodedEntries
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,12 @@ class DrsJson(DrsMessages):
         from dts_assets.wire.flat_json.other_sources import DrsJsonDialect
 
         return DrsJsonDialect()
+
+    def entries(self, sets: pa.Array) -> DecodedEntries:
+        """Return one entry per message; a message that is no JSON object is rejected whole."""
+        from dts_assets.wire.flat_json.collection_entries import collection_entries
+
+        return collection_entries(sets) or DrsMessages.entries(self, sets)
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
         """Return the row changes of DML entries; an entry whose rows cannot be used is rejected whole."""

@@ -62,7 +62,11 @@ class CollectionHead(SourceHead, gc=False):
     told: Mapping[str, str] = {}
 
 
-_MESSAGE, _PARTS = Decoder(CollectionMessage), Decoder(dict[str, Raw])
+MESSAGE = Decoder(CollectionMessage)
+SOURCE = "MongoDB"
+"""The ``dbType`` of messages that have none."""
+
+_PARTS = Decoder(dict[str, Raw])
 _KNOWN = frozenset(CollectionMessage.__struct_fields__)
 
 
@@ -75,7 +79,7 @@ def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] 
         Refused: A field of it makes no sense.
     """
     try:
-        return _head(_MESSAGE.decode(message)), {}
+        return _head(MESSAGE.decode(message)), {}
     except MALFORMED:
         pass
     try:
@@ -88,10 +92,15 @@ def collection_head(message: bytes) -> tuple[CollectionHead, Mapping[str, str]] 
         name: text for name, raw in fields.items() if name not in _KNOWN and (text := plain_text(raw)) is not None
     }
     try:
-        known = _MESSAGE.decode(encode({name: raw for name, raw in fields.items() if name in _KNOWN}))
+        known = MESSAGE.decode(encode({name: raw for name, raw in fields.items() if name in _KNOWN}))
     except MALFORMED:
         raise Refused(Reason.UNDECODABLE_ENTRY, "a field of it has another type than the vendor's table says") from None
     return _head(known), others
+
+
+def is_change(operation: str, record: str | None) -> bool:
+    """Tell whether a message with these words of op and recordType is about a document."""
+    return operation == LOAD or record in _RECORDS.get(operation, ())
 
 
 def _head(message: CollectionMessage) -> CollectionHead:
@@ -104,7 +113,7 @@ def _head(message: CollectionMessage) -> CollectionHead:
     if time is None:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its clusterTime is no seconds:increment")
     is_statement = message.op in DDL_TYPES
-    if not is_statement and message.op != LOAD and message.recordType not in _RECORDS.get(message.op, ()):
+    if not is_statement and not is_change(message.op, message.recordType):
         raise Refused(Reason.UNKNOWN_OPERATION, "its op is not known, or does not fit its recordType")
     if not message.db or not (message.coll or is_statement):
         raise Refused(Reason.UNDECODABLE_ENTRY, "it names no collection")
@@ -119,7 +128,7 @@ def _head(message: CollectionMessage) -> CollectionHead:
     return CollectionHead(
         id=message.id, es=int(time[1]) * 1000, type=message.op, ts=message.ts, database=message.db, table=message.coll,
         sql=_statement(message) if is_statement else None, types=_RAW_TYPES, pkNames=_RAW_KEYS, data=has_rows,
-        old=has_rows if message.op == "DELETE" else None, dbType=message.dbType or "MongoDB", told=told,
+        old=has_rows if message.op == "DELETE" else None, dbType=message.dbType or SOURCE, told=told,
     )  # fmt: skip
 
 

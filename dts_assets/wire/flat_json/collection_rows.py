@@ -106,7 +106,10 @@ class _Changes:
 
     def batch(self, columns: Sequence[Column]) -> pa.RecordBatch:
         operations, ids, types, documents, partial = zip(*self.found, strict=True)
-        count, deleted = len(self.found), np.fromiter((one == "delete" for one in operations), np.bool_, len(operations))
+        count, deleted = (
+            len(self.found),
+            np.fromiter((one == "delete" for one in operations), np.bool_, len(operations)),
+        )
         values = {
             ID: pa.array(ids, pa.string()), ID_TYPE: pa.array(types, pa.string()), DOCUMENT: pa.array(documents, pa.string()),
         }  # fmt: skip

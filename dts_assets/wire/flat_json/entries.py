@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import MYSQL, source_type_of
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import run_lengths
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.flat_json.collection_messages import CollectionHead
@@ -198,9 +197,9 @@ def _properties(found: _Found, told: Mapping[str, pa.Array]) -> pa.MapArray:
     ):
         properties.add(name, values, np.asarray(values.is_valid()))
     if found.others:
-        others = [found.others.get(row, {}) for row in range(count)]
-        pairs = [pa.array([text for one in others for text in texts(one)], pa.binary()) for texts in (dict.keys, dict.values)]
-        structs = pa.StructArray.from_arrays(pairs, fields=[*_PAIRS.value_type])
-        offsets = pa.array(run_lengths([len(one) for one in others]))
-        properties.add_pairs(pa.ListArray.from_arrays(offsets, structs))
+        pairs = [
+            [{"key": key.encode(), "value": value.encode()} for key, value in found.others.get(row, {}).items()]
+            for row in range(count)
+        ]
+        properties.add_pairs(pa.array(pairs, _PAIRS))
     return properties.maps()

@@ -41,9 +41,6 @@ from dts_assets.wire.flat_json.other_sources_head import NOT_SENT, SourceHead
 
 _UPDATE = OPERATIONS["UPDATE"]
 _NO_TYPES = frozenset({b"null", b'""', b"{}"})
-_BEGIN = 256
-"""The bytes of a message in which the name of a field is looked for."""
-
 
 
 class _Rows(Struct, gc=False):
@@ -74,14 +71,10 @@ class DrsJsonDialect(DrsDialect):
         """
         head: Head
         others: Mapping[str, str] = {}
-        # No message has both forms. The one that is tried first for it is read in a shorter time.
-        names_collection = message.find(b'"coll"', 0, _BEGIN) >= 0
-        if names_collection and (found := collection_head(message)):
-            return found
         try:
             head = _FORM.whole.decode(message)
         except MALFORMED:
-            if not names_collection and (found := collection_head(message)):
+            if found := collection_head(message):
                 return found
             head, others = head_of(message, _FORM)
         if head.schema is not None or head.dbType is not None or head.columnType is not NOT_SENT:  # type: ignore[attr-defined]
