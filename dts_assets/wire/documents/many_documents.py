@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 from string import ascii_letters, digits
 from typing import Any
 
@@ -40,7 +39,7 @@ _BEYOND = bytes(64)
 
 _DIGIT, _OTHER = 1, 2
 _CLASSES = bytes(
-    _DIGIT if chr(one) in digits else _OTHER if chr(one) in ascii_letters + "+-._$/" else 0 for one in range(256)
+    _DIGIT if chr(one) in digits else _OTHER if chr(one) in ascii_letters + "+-." else 0 for one in range(256)
 )
 """The class of each byte outside of strings: digits, other bytes of words and numbers, and punctuation."""
 
@@ -202,7 +201,6 @@ class _Block:
         behind = np.searchsorted(self.quotes, self.bounds)
         odd = _places(np.diff(behind) & 1)
         if len(odd):  # a string without an end must not turn the texts behind it inside out
-            self.known[odd] = False
             is_quote[self.quotes[behind[odd + 1] - 1]] = False
             self.quotes = _places(is_quote)
         self._look_at_dollars()
@@ -254,7 +252,6 @@ class _Block:
         at = _place_of(np.minimum(sizes, _MOST_LETTERS + 1), self.data[starts])
         is_known = self.eights[starts] & _MASKS[np.minimum(sizes, 8)] == _HEADS[at]
         is_known &= self.eights[np.maximum(ends - 8, 0)] & _TAIL_MASKS[at] == _TAILS[at]
-        self._put_aside(starts[~is_known])
         return np.where(is_known, _KINDS[at], _NONE)
 
     def _wholes(self, parts: _Parts, wholes: Places, has_minus: Bools, calls: Kinds) -> None:
@@ -283,12 +280,10 @@ class _Block:
         starts, ends = parts.starts[firsts], parts.ends[lasts]
         for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             try:
-                real = _REAL.decode(self.raw[start:end])
-            except MALFORMED:
+                made.append(repr(_REAL.decode(self.raw[start:end])).encode())
+            except MALFORMED:  # it is none, or greater than all doubles
                 continue
-            if isfinite(real):
-                found.append(number)
-                made.append(repr(real).encode())
+            found.append(number)
         good = np.zeros(len(firsts), np.bool_)
         good[found] = True
         self._put_aside(starts[~good])
@@ -305,7 +300,6 @@ class _Block:
         rows = self._rows(at, _OBJECT_ID_DIGITS + 4)
         digits = rows[:, 2:-2]
         good = _is_call(rows, _OBJECT_ID_DIGITS) & ((digits - _ZERO < 10) | (digits - ord("a") < 6)).all(axis=1)
-        self._put_aside(at[~good] - 1)
         at = at[good]
         parts.replace(of[good], _OBJECT_ID, at + 2, at + 2 + _OBJECT_ID_DIGITS, at + 4 + _OBJECT_ID_DIGITS)
 
@@ -322,14 +316,13 @@ class _Block:
         year, month, day, hour, minute, second = (digits @ _UNITS).astype(np.int64).T
         months = (year * 12 + month - 1 - _EPOCH_MONTH).view("datetime64[M]")
         dates = months.astype("datetime64[D]") + (day - 1)
-        good &= (year > 0) & (month > 0) & (month <= 12) & (day > 0) & (dates.astype("datetime64[M]") == months)
+        good &= (year > 0) & (month > 0) & (month <= 12) & (dates.astype("datetime64[M]") == months)
         good &= (hour < 24) & (minute < 60) & (second < 60)
         milliseconds = (((dates.astype(np.int64) * 24 + hour) * 60 + minute) * 60 + second) * 1000
         if has_fraction.any():
             thousandths = rows[:, 22:25] - _ZERO
             good &= ~has_fraction | (thousandths < 10).all(axis=1)
             milliseconds += has_fraction * (thousandths @ np.array([100, 10, 1]))
-        self._put_aside(at[~good] - 1)
         of, at = of[good], at[good]
         self._add(parts, of, pc.cast(pa.array(milliseconds[good]), pa.string()).view(pa.binary()))
         parts.replace(of, _DATE, at, at, at + np.where(has_fraction[good], 28, 24))
@@ -346,7 +339,6 @@ class _Block:
         good &= (is_digit & is_there).sum(axis=1) == sizes - has_minus - (point < sizes)
         good &= (whole > 0) & (fraction != 0) & (fraction <= _MOST_FRACTION)
         good &= (whole == 1) | (self.data[at + 2 + has_minus] != _ZERO)
-        self._put_aside(at[~good] - 1)
         at = at[good]
         behind = at + 2 + sizes[good]
         parts.replace(of[good], _DECIMAL, at + 2, behind, behind + 2)
@@ -360,7 +352,6 @@ class _Block:
         digits, first = sizes - has_minus, self.data[at + 2 + has_minus]
         good &= (is_digit.sum(axis=1) == digits) & (digits > 0)
         good &= _fits_long(digits, first) & _is_plain(digits, first, has_minus)
-        self._put_aside(at[~good] - 1)
         at = at[good]
         behind = at + 2 + sizes[good]
         parts.replace(of[good], _LONG, at + 2, behind, behind + 2)
