@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.json import Decoder
 
@@ -54,13 +55,19 @@ The document is canonical Extended JSON: of an update its ``$set`` and ``$unset`
 """
 
 
-def _contents(payloads: Sequence[bytes]) -> Sequence[_Content | None]:
+def _contents(payloads: Sequence[bytes]) -> list[_Content | None]:
     """Return what messages say; None for a message that cannot be read."""
-    decode = _CONTENT.decode
     try:
-        return [decode(one) for one in payloads]
+        return [*map(_CONTENT.decode, payloads)]
     except MALFORMED:
-        return [found for one in payloads for found in (_contents([one]) if len(payloads) > 1 else [None])]
+        return [*map(_content, payloads)]
+
+
+def _content(payload: bytes) -> _Content | None:
+    try:
+        return _CONTENT.decode(payload)
+    except MALFORMED:
+        return None
 
 
 def _change(content: _Content | None, value: _Document | None, where: _Document | None) -> _Change:
@@ -76,25 +83,24 @@ def _change(content: _Content | None, value: _Document | None, where: _Document 
         raise Unreadable("its op is not known, or it has no value")
     if value is None:
         value = document_of(content.value)
-    if operation == "delete":
-        return operation, *id_of(value), None, False
     if operation != "update":
-        return operation, *id_of(value), line_of(value), False
+        key, kind = id_of(value)
+        return operation, key, kind, None if operation == "delete" else line_of(value), False
     if content.where is None:
         raise Unreadable("an update does not say of which document")
     if where is None:
         where = document_of(content.where)
-    key = id_of(where)
+    key, kind = id_of(where)
     if content.recordType == UPDATED:
         checked_update(value)
-        return operation, *key, line_of(value), True
+        return operation, key, kind, line_of(value), True
     if content.recordType != REPLACED:
         raise Unreadable("an update neither replaces a document nor updates one")
     if "_id" not in value:
         value = {"_id": where["_id"], **value}
-    elif id_of(value) != key:
+    elif id_of(value) != (key, kind):
         raise Unreadable("a document is replaced by one with another _id")
-    return operation, *key, line_of(value), False
+    return operation, key, kind, line_of(value), False
 
 
 @dataclass(slots=True)
@@ -106,10 +112,8 @@ class _Changes:
 
     def batch(self, columns: Sequence[Column]) -> pa.RecordBatch:
         operations, ids, types, documents, partial = zip(*self.found, strict=True)
-        count, deleted = (
-            len(self.found),
-            np.fromiter((one == "delete" for one in operations), np.bool_, len(operations)),
-        )
+        count, ops = len(self.found), pa.array(operations, pa.string())
+        deleted = pc.equal(ops, "delete")
         values = {
             ID: pa.array(ids, pa.string()), ID_TYPE: pa.array(types, pa.string()), DOCUMENT: pa.array(documents, pa.string()),
         }  # fmt: skip
@@ -125,9 +129,9 @@ class _Changes:
             {
                 "entry_index": pa.array(self.entries, pa.int32()),
                 "row_number": pa.array(np.zeros(count, np.int32)),
-                "op": pa.array(operations, pa.string()),
-                "before": pa.StructArray.from_arrays(cells, fields=fields, mask=pa.array(~deleted)),
-                "after": pa.StructArray.from_arrays(cells, fields=fields, mask=pa.array(deleted)),
+                "op": ops,
+                "before": pa.StructArray.from_arrays(cells, fields=fields, mask=pc.invert(deleted)),
+                "after": pa.StructArray.from_arrays(cells, fields=fields, mask=deleted),
                 "absent": pa.array(unsent if name else [[]] * count, pa.list_(pa.string())),
                 "invalid": empty_maps(count),
             }
@@ -138,7 +142,7 @@ def _blocks(payloads: pa.Array) -> Iterator[list[bytes]]:
     """Yield messages in their order, as many at once as documents are best read together."""
     ends = offsets_of(payloads)
     edges = np.searchsorted(ends, np.arange(ends[0], ends[-1], BLOCK), "right") - 1
-    for start, end in pairwise(sorted({*edges.tolist(), len(payloads)})):
+    for start, end in pairwise(sorted({0, *edges.tolist(), len(payloads)})):
         yield payloads.slice(start, end - start).to_pylist()
 
 
