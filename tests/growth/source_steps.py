@@ -15,6 +15,7 @@ from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.document_fields import with_fields
 from dts_assets.stages.document_rows import are_documents_still, as_stored, with_images
 from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of
+from dts_assets.wire.documents.many_documents import documents_of
 from dts_assets.wire.documents.shell_syntax import document_of
 from dts_assets.wire.documents.updates import checked_update, updated
 from dts_assets.wire.drs_json import DrsJson
@@ -52,6 +53,19 @@ def _written(text: str) -> None:
     found = document_of(text)
     id_of({"_id": found})
     text_of(relaxed(found))
+
+
+def _documents(count: int) -> list[str]:
+    """Short documents with values of all kinds, every third of them damaged, and a long document."""
+    values = (
+        'ISODate("2026-01-05T00:00:00Z")', "5", r'"\\\""', "5.5", 'NumberDecimal("5.50")', '"', "NumberLong(5)",
+        'NumberLong("-7")', "(",
+    )  # fmt: skip
+    return [*(f'{{"_id": {number}, "a": {values[number % len(values)]}}}' for number in range(count)), _document(count)]
+
+
+def _read_together(texts: list[str]) -> None:
+    assert len([*documents_of(texts)]) == len(texts)
 
 
 def _update(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -116,6 +130,7 @@ SOURCE_STEPS: dict[str, Case] = {
     "messages with a schema": (lambda count: _messages(count, typed=True), _read),
     "messages with a schema and no types": (lambda count: _messages(count, typed=False), _read),
     "fields of a document": (_document, _written),
+    "documents at once": (_documents, _read_together),
     "paths of an update": (_update, _updated),
     "messages about documents": (_document_messages, _read_documents),
     "fields of documents as columns": (_rows_of_documents, _with_fields),

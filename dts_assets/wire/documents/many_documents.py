@@ -1,9 +1,11 @@
-"""Many documents in the syntax of MongoDB's shell at once: the constructors and numbers that nearly all documents have.
+"""Many documents in the syntax of MongoDB's shell at once, with usual constructors and numbers.
 
-The bytes of many texts are looked at in whole columns. What stands outside of strings is words (``ObjectId``, ``true``), numbers
-and punctuation; each usual constructor and number is replaced by its Extended JSON, and the parser reads what came of it. A text
-with anything else is left to :mod:`dts_assets.wire.documents.shell_syntax`, whose rules these are: no text is refused here, and
-none is read differently.
+The bytes of many texts are looked at in whole columns. Outside of strings there are words (``ObjectId``, ``true``), numbers and
+punctuation. The places of words and numbers are found first; then each usual constructor and each number is replaced by its
+Extended JSON; then msgspec's parser reads every text, which it refuses if anything else was left in it.
+
+The rules are those of :mod:`dts_assets.wire.documents.shell_syntax`, to which a text is left that is not known for certain. No
+text is refused here, and none is read differently.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ Bytes = npt.NDArray[np.uint8]
 Kinds = npt.NDArray[np.int8]
 
 BLOCK = 3 << 17
-"""The bytes of texts that are best looked at together: all columns of so many stay in a processor's cache."""
+"""The bytes of messages whose documents are read together: their columns stay in a processor's cache."""
 
 _FEW = 1 << 13
-"""The characters below which the texts take less time one by one."""
+"""The characters below which texts take less time one by one."""
 
 _BEYOND = bytes(64)
-"""Bytes behind all texts: what stands behind a place can be looked at without a look whether anything does."""
+"""Bytes behind all texts, so that there is something behind every place of them."""
 
 _DIGIT, _OTHER = 1, 2
 _CLASSES = bytes(
@@ -51,13 +53,16 @@ _NAMES: Mapping[bytes, int] = {
     b"ObjectId": _OBJECT_ID, b"NumberLong": _LONG, b"NumberDecimal": _DECIMAL, b"ISODate": _DATE,
     b"true": _WORD_OF_JSON, b"false": _WORD_OF_JSON, b"null": _WORD_OF_JSON,
 }  # fmt: skip
-"""The words that are known, and the kind of value that each begins. They have 16 letters at most."""
+"""The words that are known, and the kind of value that each begins.
+
+They have 16 letters at most, so that their first and their last eight bytes are all.
+"""
 
 _TEXTS = (
     b'{"$oid":"', b'{"$numberLong":"', b'{"$numberDecimal":"', b'{"$date":{"$numberLong":"', b'{"$numberInt":"',
     b'{"$numberDouble":"', b'"}', b'"}}',
 )  # fmt: skip
-"""What stands before the value of each kind, and behind it."""
+"""Texts before a value of each kind, and behind a value."""
 
 _BEHIND, _BEHIND_DATE = 6, 7
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
@@ -65,18 +70,18 @@ _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 _NAME_BEGIN = 4
 _TYPE_NAMES = np.array([int.from_bytes(name[:_NAME_BEGIN].encode(), "little") for name in RESERVED], np.uint64)
-"""How names of types begin."""
+"""The first bytes of names that mean a type."""
 
 _MOST_LETTERS, _INT_DIGITS, _MOST_DIGITS, _OBJECT_ID_DIGITS, _MOST_DECIMAL, _MOST_FRACTION = 16, 10, 19, 24, 34, 6
 _EPOCH_MONTH = 1970 * 12
 _CLOCK = (2, 3, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 19, 20)
-"""Where the digits of ``("2026-01-05T00:00:00`` stand."""
+"""The places of digits in ``("2026-01-05T00:00:00``."""
 
 _VALUE, _REAL = Decoder(), Decoder(float)
 
 
 def _units() -> npt.NDArray[np.float64]:
-    """Return what each digit of a clock counts in its year, month, day, hour, minute and second."""
+    """Return what each digit of a clock counts in its year, month, day and so on."""
     made = np.zeros((len(_CLOCK), 6))
     made[:4, 0] = 1000, 100, 10, 1
     for part in range(1, 6):
@@ -85,12 +90,12 @@ def _units() -> npt.NDArray[np.float64]:
 
 
 def _place_of(sizes: Any, firsts: Any) -> Any:
-    """Return the places of names in the tables of names, by their size and first letter, which no two of them share."""
+    """Return the places of names in the tables: no two names share size and first letter."""
     return sizes << 5 | firsts & 31
 
 
 def _tables() -> tuple[Words, Words, Words, Kinds]:
-    """Return the first eight bytes of names, their last eight, which of these bytes matter, and the kinds of names."""
+    """Return the first and the last bytes of names, which of the last matter, and their kinds."""
     heads, tails, masks = (np.zeros(_place_of(_MOST_LETTERS + 1, 31) + 1, np.uint64) for _ in range(3))
     kinds = np.full(len(heads), _NONE, np.int8)
     for name, kind in _NAMES.items():
@@ -106,9 +111,10 @@ _HEADS, _TAILS, _TAIL_MASKS, _KINDS = _tables()
 
 
 def documents_of(texts: Sequence[str]) -> Iterator[dict[str, Value] | None]:
-    """Yield for each text what :func:`dts_assets.wire.documents.shell_syntax.document_of` returns for it.
+    """Yield the document of each text, as :func:`dts_assets.wire.documents.shell_syntax.document_of` returns it.
 
-    None stands for a text that only that function knows: it may be a document or none. A document is read when it is asked for.
+    None stands for a text of which that function has to be asked. Each document is read when it is asked for: a document that is
+    let go before the next one takes half of the time.
     """
     if sum(map(len, texts)) < _FEW:
         yield from (None for _ in texts)
@@ -125,10 +131,10 @@ def documents_of(texts: Sequence[str]) -> Iterator[dict[str, Value] | None]:
 
 @dataclass(slots=True)
 class _Parts:
-    """Words and numbers outside of strings, in parts of one class each; a part may stand right behind another one.
+    """Words and numbers outside of strings, in parts of one class of bytes: ``5.5`` has three parts.
 
-    A part of a kind is replaced, from ``starts`` to ``ends``, by what stands before values of its kind, by the bytes between
-    ``froms`` and ``tos`` or the made text that ``texts`` has the number of, and by what stands behind.
+    A part that has a kind stands for a value. The bytes from ``starts`` to ``ends`` are replaced by the text before values of
+    the kind, by the bytes from ``froms`` to ``tos`` (or a made text, whose number ``texts`` has), and by the text behind.
     """
 
     starts: Places
@@ -154,7 +160,11 @@ def _places(where: Bools | Bytes | Kinds) -> Places:
 
 
 class _Block:
-    """Texts behind one another. ``known`` are the texts of which all was understood so far."""
+    """Texts behind one another.
+
+    ``known`` are the texts that may be read here, ``quotes`` the places of quotes that begin and end strings, ``made`` texts that
+    stand nowhere in the block, and ``count`` their number.
+    """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         self.raw = b"".join((*texts, _BEYOND))
@@ -190,7 +200,7 @@ class _Block:
         return made.buffers()[2].to_pybytes(), places
 
     def _parts(self) -> tuple[Places, Places, Bools]:
-        """Return where parts of words and numbers outside of strings begin and end, and which are digits."""
+        """Return the starts and ends of parts of words and numbers, and which parts are digits."""
         is_quote = self.data == _QUOTE
         escapes = _places(self.data == _BACKSLASH)
         if len(escapes):
@@ -200,7 +210,7 @@ class _Block:
         self.quotes = _places(is_quote)
         behind = np.searchsorted(self.quotes, self.bounds)
         odd = _places(np.diff(behind) & 1)
-        if len(odd):  # a string without an end must not turn the texts behind it inside out
+        if len(odd):  # a string without an end must not turn the texts behind it inside out; its own text is refused
             is_quote[self.quotes[behind[odd + 1] - 1]] = False
             self.quotes = _places(is_quote)
         self._look_at_dollars()
@@ -223,7 +233,7 @@ class _Block:
             self.known[np.searchsorted(self.bounds, places, "right") - 1] = False
 
     def _classified(self, parts: _Parts, is_digits: Bools) -> _Parts:
-        """Note what replaces each part; texts with a part that is not understood are put aside."""
+        """Note what replaces each part; texts with a number that is not known for certain are put aside."""
         starts, ends, count = parts.starts, parts.ends, len(parts.starts)
         joint, minus = np.zeros(count + 1, np.bool_), np.zeros(count + 2, np.bool_)
         np.equal(starts[1:], ends[:-1], out=joint[1:count])
@@ -247,7 +257,7 @@ class _Block:
         return parts
 
     def _named(self, starts: Places, ends: Places) -> Kinds:
-        """Return the kinds of words; texts with a word that is not known are put aside."""
+        """Return the kinds of words; the parser refuses words that have none."""
         sizes = ends - starts
         at = _place_of(np.minimum(sizes, _MOST_LETTERS + 1), self.data[starts])
         is_known = self.eights[starts] & _MASKS[np.minimum(sizes, 8)] == _HEADS[at]
@@ -357,7 +367,7 @@ class _Block:
         parts.replace(of[good], _LONG, at + 2, behind, behind + 2)
 
     def _quoted(self, parts: _Parts, of: Places, most: int) -> tuple[Places, Places, Bools]:
-        """Return where calls open, how long the string in each is, and which calls have a string alone."""
+        """Return the places where calls open, the sizes of their strings, and which calls have a string alone."""
         at = parts.ends[of]
         closing = np.minimum(np.searchsorted(self.quotes, at + 1) + 1, len(self.quotes) - 1)
         ends = self.quotes[closing] if len(self.quotes) else at
