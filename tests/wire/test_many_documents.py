@@ -72,6 +72,19 @@ def test_documents_and_texts_that_are_none_stand_side_by_side() -> None:
     assert None not in [*documents_of([one for text in texts for one in (text, USUAL[0])])][1::2]
 
 
+SEAMS = (
+    '{"a": ISODate("1970-01-01T00:00:00Z")} ', '{"a": ISODate("1970-01-01T00:00:00.001Z")}  ', f'{{"a": ObjectId("{OID}")}}  ',
+    '{"a": NumberLong(5)}', '{"a": NumberLong("5")}', '{"a": NumberDecimal("5.5")}', '{"a": -5}', '{"a": 5.5}',
+    '{"a": Code(                                        "")}    ', '{"a": new BinData(               0,            "")}   ',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SEAMS)
+def test_no_value_reaches_from_a_text_into_the_next_one(text: str) -> None:
+    for at in range(len(text)):
+        compare([USUAL[0], text[:at], text[at:], " " + text, USUAL[1], text])
+
+
 def test_few_texts_are_left_to_the_reader_of_one() -> None:
     with patch.object(many_documents, "_FEW", 1 << 13):
         assert [*documents_of(USUAL)] == [None] * len(USUAL)

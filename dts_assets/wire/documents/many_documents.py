@@ -171,7 +171,9 @@ class _Block:
         self.bounds: Places = run_lengths(np.array([len(text) for text in texts])).astype(np.int64)
         self.data: Bytes = np.frombuffer(self.raw, np.uint8)
         self.eights: Words = np.ndarray((len(self.raw) - 7,), np.dtype("<u8"), self.raw, strides=(1,))
+        # No value has a brace outside of its strings: none reaches from any text into a text with these braces, or out of it.
         self.known: Bools = self.data[self.bounds[:-1]] == ord("{")
+        self.known &= self.data[self.bounds[1:] - 1] == ord("}")
         self.quotes: Places = np.zeros(0, np.int64)
         self.made: list[pa.Array] = []
         self.count = 0
