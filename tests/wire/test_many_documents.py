@@ -33,6 +33,7 @@ USUAL = (
     '{"_id": "a", "d": NumberDecimal("-12.50"), "f": 5.5, "g": -1.0E-7, "e": {}, "a": [[], [1, [2]], {"b": null}], "t": true}',
     r'{"_id": {"a": 1}, "q": "say \"NumberLong(5)\" \\", "u": "\u00e9\n\/", "p": "$5.00", "x": "ObjectId(", "y": "), 5"}',
     '{"$set": {"a.0": NumberLong(1), "b": 5}, "$unset": {"c": true}}',
+    '{"_id": new BinData(3, "AQID"), "u": UUID("00112233-4455-6677-8899-aabbccddeeff"), "c": Code("f(\\")"), "n": 5}',
     '{"a":1,"a":{"b":2,"b":3},"c" : [1 ,2 ] }',
     f'{{"_id": 7, "r": {{"$ref": "c", "$id": ObjectId("{OID}"), "$db": "d"}}, "m": "MinKey", "t": "Timestamp(1, 2)"}}',
 )  # fmt: skip
@@ -130,6 +131,15 @@ VALUES_OUTSIDE = (
     "[[", '"', '""', '"a', '"a" "b"', '"$oid"', '"$set"', '"$unset"', '"$unsets"', '"$numberInt"', '"$"', '"$5"', '"\\u0024oid"',
     '{"$oid": "a"}', '{"$numberInt": 5}', '{"$unset": 1}', '{"$date": 5}', '"\\ud800"', '"\\ud83d\\ude00"', '"\\x"', '"\t"',
     '"\x00"', '"\x7f"', '"\\\\"', '"\\\\\\""', '"\\', "\\\\", "\ufeff", "é", "1 2", "1,2", ":", ",", "//", "/* */",
+    'new BinData(0, "AQID")', 'BinData( 0 , "AQID" )', 'BinData(0, "AQI=")', 'BinData(0, "AQJ=")', 'BinData(0, "?")',
+    'BinData(5)', 'BinData(-5, "AQID")', 'BinData(5.5, "AQID")', 'UUID("00112233-4455-6677-8899-aabbccddeeff")',
+    'UUID("00112233445566778899aabbccddeeff")', 'UUID("0011")', "UUID()", '-UUID("00112233-4455-6677-8899-aabbccddeeff")',
+    r'Code("a\"b)(")', r'Code("\x")', r'Code("\ud800")', r'Code("\u00e9\n")', 'Code("a\tb")', 'Code("MinKey")', 'Code("/a/")',
+    "Code('a')", 'DBRef("c", "5")', 'DBRef("c", 5)', 'Symbol("s")', 'Symbol("s", "t")', "NumberInt(5)", "NumberInt(-2147483649)",
+    'NumberInt("5")', "NumberInt( 5 )", "NumberInt(5.0)", "new Date(5)", "new Date(-62135596800001)",
+    'new Date("2017-01-02T03:04:05+08:00")', 'new  ISODate("2017-01-02T03:04:05Z")', "new NumberLong(5)", "new", "new 5",
+    "new UUID", "Foo(5)", "Foo(Foo(5))", "BinData(UUID(5), 5)", 'Timestamp({"t": 5, "i": 1})', "Timestamp(1, 2), NumberInt(5)",
+    "MaxKey()", "undefined()",
 )  # fmt: skip
 """What may stand in the place of a value: right, wrong, and nearly right."""
 

@@ -10,9 +10,11 @@ text is refused here, and none is read differently.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from json import dumps
 from string import ascii_letters, digits
 from typing import Any
 
@@ -24,7 +26,7 @@ from msgspec.json import Decoder
 
 from dts_assets.wire.columns.buffers import Bools, Words, binary_array, offsets_of, run_lengths
 from dts_assets.wire.columns.json_texts import MALFORMED
-from dts_assets.wire.documents.shell_syntax import RESERVED, Value
+from dts_assets.wire.documents.shell_syntax import RESERVED, WITH_NUMBERS, Value, constructed
 
 Places = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -47,8 +49,8 @@ _CLASSES = bytes(
 
 _QUOTE, _BACKSLASH, _OPEN, _CLOSE, _ZERO, _ONE, _EIGHT, _MINUS, _POINT, _DOLLAR, _T, _Z, _COLON = b'"\\()018-.$TZ:'
 
-_OBJECT_ID, _LONG, _DECIMAL, _DATE, _INT, _DOUBLE = range(6)
-_NONE, _WORD_OF_JSON = -1, 6
+_OBJECT_ID, _LONG, _DECIMAL, _DATE, _INT, _DOUBLE, _OTHER_CALL = range(7)
+_NONE, _WORD_OF_JSON = -1, 7
 _NAMES: Mapping[bytes, int] = {
     b"ObjectId": _OBJECT_ID, b"NumberLong": _LONG, b"NumberDecimal": _DECIMAL, b"ISODate": _DATE,
     b"true": _WORD_OF_JSON, b"false": _WORD_OF_JSON, b"null": _WORD_OF_JSON,
@@ -60,11 +62,16 @@ They have 16 letters at most, so that their first and their last eight bytes are
 
 _TEXTS = (
     b'{"$oid":"', b'{"$numberLong":"', b'{"$numberDecimal":"', b'{"$date":{"$numberLong":"', b'{"$numberInt":"',
-    b'{"$numberDouble":"', b'"}', b'"}}',
+    b'{"$numberDouble":"', b"", b'"}', b'"}}', b"",
 )  # fmt: skip
 """Texts before a value of each kind, and behind a value."""
 
-_BEHIND, _BEHIND_DATE = 6, 7
+_BEHIND = np.array([7, 7, 7, 8, 7, 7, 9])
+"""The number of the text behind the values of each kind."""
+
+_CALL = re.compile(rb'(?:new +)?[A-Za-z]+\((?:[^"\\()/\x27]|"(?:[^"\\]|\\.)*+")*+\)', re.S)
+"""A call with strings and numbers, such as ``new BinData(0, "AQID")``."""
+
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 """The bytes that a name of each size has in eight bytes."""
 
@@ -191,11 +198,11 @@ class _Block:
         replaced_to, cuts[-1] = cuts[:-1:4].copy(), self.bounds[-1]
         pieces = binary_array(pa.binary(), cuts, pa.py_buffer(self.raw), None)
         every = pa.concat_arrays([pieces, pa.array(_TEXTS, pa.binary()), *self.made])
-        kinds, texts = parts.kinds[chosen], parts.texts[chosen]
+        kinds, texts = parts.kinds[chosen].astype(np.int64), parts.texts[chosen]
         wanted = np.arange(count)
-        wanted[1::4] = count + kinds.astype(np.int64)
+        wanted[1::4] = count + kinds
         wanted[2::4] = np.where(texts < 0, wanted[2::4], count + len(_TEXTS) + texts)
-        wanted[3::4] = count + np.where(kinds == _DATE, _BEHIND_DATE, _BEHIND)
+        wanted[3::4] = count + _BEHIND[kinds]
         made = every.take(pa.array(wanted))
         before = np.searchsorted(replaced_to, self.bounds, "right") - 1
         places: list[int] = (offsets_of(made)[4 * before] + self.bounds - replaced_to[before]).tolist()
@@ -212,7 +219,8 @@ class _Block:
         self.quotes = _places(is_quote)
         behind = np.searchsorted(self.quotes, self.bounds)
         odd = _places(np.diff(behind) & 1)
-        if len(odd):  # a string without an end must not turn the texts behind it inside out; its own text is refused
+        if len(odd):  # a string without an end must not turn the texts behind it inside out
+            self.known[odd] = False
             is_quote[self.quotes[behind[odd + 1] - 1]] = False
             self.quotes = _places(is_quote)
         self._look_at_dollars()
@@ -245,9 +253,15 @@ class _Block:
         is_whole = is_digits & ~goes_on & (~is_behind | has_minus)
         is_minus[:-1] &= is_whole[1:]
         is_word = ~(is_digits | is_behind | goes_on)
-        wholes, named, others = _places(is_whole), _places(is_word), _places(~(is_whole | is_minus | is_word))
+        named, others = _places(is_word), _places(~(is_whole | is_minus | is_word))
         calls = np.full(count, _NONE, np.int8)
         calls[named] = self._named(starts[named], ends[named])
+        if len(unusual := named[calls[named] == _NONE]):
+            done = self._other_calls(parts, unusual)
+            is_whole &= ~done
+            calls[done] = _NONE
+            others = others[~done[others]]
+        wholes = _places(is_whole)
         self._wholes(parts, wholes, has_minus[wholes], calls)
         if len(others):
             self._doubles(parts, others[~is_behind[others]], others[~goes_on[others]])
@@ -265,6 +279,26 @@ class _Block:
         is_known = self.eights[starts] & _MASKS[np.minimum(sizes, 8)] == _HEADS[at]
         is_known &= self.eights[np.maximum(ends - 8, 0)] & _TAIL_MASKS[at] == _TAILS[at]
         return np.where(is_known, _KINDS[at], _NONE)
+
+    def _other_calls(self, parts: _Parts, of: Places) -> Bools:
+        """Replace calls that are not usual, one by one, and return which parts stand inside of calls then."""
+        done = np.zeros(len(parts.starts), np.bool_)
+        found, ends, made, end = [], [], [], 0
+        starts = parts.starts[of]
+        of_texts = self.bounds[np.searchsorted(self.bounds, starts, "right")]
+        for part, start, of_text in zip(of.tolist(), starts.tolist(), of_texts.tolist(), strict=True):
+            call = _CALL.match(self.raw, start, of_text) if start >= end else None
+            if call and (json := _json_of(call[0].decode())):
+                end = call.end()
+                done[part + 1 : np.searchsorted(parts.starts, end)] = True
+                found.append(part)
+                ends.append(end)
+                made.append(json)
+        if found:
+            replaced = np.array(found)
+            self._add(parts, replaced, pa.array(made, pa.binary()))
+            parts.replace(replaced, _OTHER_CALL, parts.starts[replaced], parts.starts[replaced], np.array(ends))
+        return done
 
     def _wholes(self, parts: _Parts, wholes: Places, has_minus: Bools, calls: Kinds) -> None:
         """Replace whole numbers, bare ones and those of NumberLong, whose calls are done then."""
@@ -382,6 +416,17 @@ class _Block:
         """Return as many bytes from each place on."""
         every: Bytes = np.ndarray((len(self.raw) - width + 1, width), np.uint8, self.raw, strides=(1, 1))
         return every[places]
+
+
+def _json_of(call: str) -> bytes | None:
+    """Return the JSON of a call; None where the JSON would have bare numbers, and for a call that is none."""
+    if WITH_NUMBERS.search(call):
+        return None
+    try:
+        value, end = constructed(call, 0)
+    except ValueError:
+        return None
+    return dumps(value, separators=(",", ":")).encode() if end == len(call) else None
 
 
 def _is_call(rows: Bytes, size: int) -> Bools:

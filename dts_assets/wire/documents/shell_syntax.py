@@ -54,7 +54,7 @@ _DOLLAR = re.compile(r'"\$(?!(?:set|unset)")')
 """A field with a dollar in front, beside those of an update."""
 
 
-_WITH_NUMBERS = re.compile("Timestamp|MinKey|MaxKey")
+WITH_NUMBERS = re.compile("Timestamp|MinKey|MaxKey")
 """Constructors whose Extended JSON has bare numbers, which mean no number of the document."""
 
 _OBJECT_ID = re.compile(r"[0-9a-fA-F]{24}")
@@ -97,7 +97,7 @@ def document_of(text: str) -> dict[str, Value]:
     if not text.lstrip().startswith("{"):
         raise Unreadable("it is no document")
     # No name of the text's own begins with so many of these characters.
-    has_own = _DOLLAR.search(text) is not None or _WITH_NUMBERS.search(text) is not None
+    has_own = _DOLLAR.search(text) is not None or WITH_NUMBERS.search(text) is not None
     mark = "\0" * (1 + text.count("\\u0000")) if has_own else ""
     try:
         found: dict[str, Value] = json.loads(
@@ -127,7 +127,7 @@ def _replaced(text: str, mark: str) -> str:
         if usual is not None and (made := _usual(usual)):
             behind = usual.end()
         else:
-            value, behind = _constructed(text, end)
+            value, behind = constructed(text, end)
             made = json.dumps(_with_marks(value, mark) if mark else value, separators=(",", ":"))
         parts += [text[start:end], made]
         start = behind
@@ -153,7 +153,7 @@ def _usual(found: re.Match[str]) -> str:
     return f'{{"$date":{{"$numberLong":"{milliseconds}"}}}}'
 
 
-def _constructed(text: str, at: int) -> tuple[Value, int]:
+def constructed(text: str, at: int) -> tuple[Value, int]:
     """Return the value that stands at a place of a text, and the place behind it.
 
     Raises:
