@@ -1,4 +1,4 @@
-"""Values in texts of documents as MongoDB's driver writes nearly all of them, and the Extended JSON in their place.
+"""Values as MongoDB's driver writes nearly all of them, and the Extended JSON in their place.
 
 Each function looks at all values of a kind at once, in columns of bytes, and replaces those that are usual beyond doubt. Of any
 other value something is left that no parser of JSON takes, or its place is returned.
@@ -104,7 +104,7 @@ def eights_of(raw: bytes) -> Words:
 
 @dataclass(slots=True)
 class Values:
-    """The words and numbers outside of strings of a text, in parts of one class of bytes: ``5.5`` has three parts.
+    """The words and numbers of a text outside of its strings, in parts: ``5.5`` has three parts.
 
     A part that has a kind stands for a value. The bytes from ``starts`` to ``ends`` are replaced by the text before values of
     the kind, by the bytes from ``froms`` to ``tos`` (or one of the texts ``made``, whose number ``texts`` has), and by the text
@@ -141,7 +141,7 @@ class Values:
         self.count += len(made)
 
     def replaced(self, bounds: Places) -> tuple[bytes, list[int]]:
-        """Return the text with JSON in the place of each value, and the places that some places have in it then."""
+        """Return the text with JSON in the place of each value, and where ``bounds`` are then."""
         chosen = places(self.kinds >= 0)
         count = 4 * len(chosen) + 1
         cuts = np.zeros(count + 1, np.int32)
@@ -315,7 +315,9 @@ class Values:
 
 
 def _json_of(call: str) -> bytes | None:
-    """Return the JSON of a call; None where the JSON would have bare numbers, and for a call that is none."""
+    """Return the JSON of a call; None for a call that is none.
+
+    None stands for a call whose JSON has bare numbers, too."""
     if WITH_NUMBERS.search(call):
         return None
     try:
