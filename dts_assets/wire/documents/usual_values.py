@@ -317,7 +317,8 @@ class Values:
 def _json_of(call: str) -> bytes | None:
     """Return the JSON of a call; None for a call that is none.
 
-    None stands for a call whose JSON has bare numbers, too."""
+    None stands for a call whose JSON has bare numbers, too.
+    """
     if WITH_NUMBERS.search(call):
         return None
     try:
