@@ -139,7 +139,8 @@ VALUES_OUTSIDE = (
     'NumberInt("5")', "NumberInt( 5 )", "NumberInt(5.0)", "new Date(5)", "new Date(-62135596800001)",
     'new Date("2017-01-02T03:04:05+08:00")', 'new  ISODate("2017-01-02T03:04:05Z")', "new NumberLong(5)", "new", "new 5",
     "new UUID", "Foo(5)", "Foo(Foo(5))", "BinData(UUID(5), 5)", 'Timestamp({"t": 5, "i": 1})', "Timestamp(1, 2), NumberInt(5)",
-    "MaxKey()", "undefined()",
+    "MaxKey()", "undefined()", "undefined(5)", "Code(5.5)", "Symbol(-1e5)",
+    'DBRef("a", 5.5)', "Code(-5)", "MinKey(5)",
 )  # fmt: skip
 """What may stand in the place of a value: right, wrong, and nearly right."""
 
