@@ -94,17 +94,18 @@ def id_of(document: Mapping[str, Value]) -> tuple[str, str]:
     Raises:
         Unreadable: The document has no id, or one that no document may have.
     """
-    if "_id" not in document:
-        raise Unreadable("a document has no _id")
-    value = document["_id"]
+    try:
+        value = document["_id"]
+    except KeyError:
+        raise Unreadable("a document has no _id") from None
+    if isinstance(value, dict) and len(value) == 1:
+        (name,) = value
+        if name == "$oid":
+            return str(value[name]), OBJECT_ID
+        if name in _NUMBERS:
+            return _number_text(name, str(value[name])), NUMBER
     if isinstance(value, str):
         return value, STRING
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, inner),) = value.items()
-        if name == "$oid":
-            return str(inner), OBJECT_ID
-        if name in _NUMBERS:
-            return _number_text(name, str(inner)), NUMBER
     return text_of(value), _type_of(value)
 
 

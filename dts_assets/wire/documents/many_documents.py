@@ -84,8 +84,8 @@ class _Block:
     """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        self.raw = b"".join((*texts, _BEYOND))
         self.bounds: Places = run_lengths(np.array([len(text) for text in texts])).astype(np.int64)
+        self.raw = b"".join((*texts, _BEYOND, bytes(-int(self.bounds[-1]) % 8)))
         self.data: Bytes = np.frombuffer(self.raw, np.uint8)
         # No value has a brace outside of its strings: none reaches from any text into a text with these braces, or out of it.
         self.known: Bools = self.data[self.bounds[:-1]] == ord("{")
@@ -115,8 +115,7 @@ class _Block:
             is_quote[self.quotes[behind[odd + 1] - 1]] = False
             self.quotes = places(is_quote)
         self._look_at_dollars()
-        inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8))
-        classes = np.frombuffer(self.raw.translate(_CLASSES), np.uint8) & (inside - 1)
+        classes = np.frombuffer(self.raw.translate(_CLASSES), np.uint8) & (_inside(is_quote) - 1)
         cuts = places(classes[1:] != classes[:-1]) + 1
         found = classes[cuts]
         parts = places(found)
@@ -165,3 +164,17 @@ class _Block:
         ):  # fmt: skip
             if len(of_kind := places(calls == kind)):
                 replace(of_kind)
+
+
+def _inside(is_quote: Bools) -> Bytes:
+    """Return 1 for each byte that has an odd number of quotes before it or on it, else 0.
+
+    There are whole words of eight bytes. Each word is summed up by itself, and then with the words before it, which takes half
+    of the time of a sum byte by byte.
+    """
+    words = is_quote.view(np.uint64).copy()
+    for bits in (8, 16, 32):
+        words ^= words << np.uint64(bits)
+    before = np.bitwise_xor.accumulate(words >> np.uint64(56))
+    words[1:] ^= before[:-1] * np.uint64(0x0101010101010101)
+    return words.view(np.uint8)

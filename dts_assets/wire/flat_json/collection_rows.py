@@ -150,21 +150,24 @@ def collection_changes(entries: pa.RecordBatch, tables: Mapping[TableId, tuple[C
     """Return the changes of collections, as :meth:`dts_assets.wire.format.WireFormat.changes` promises them."""
     wanted, codes = table_codes(entries, tables)
     reject, made = Rejections(entries, wanted), [_Changes() for _ in tables]
-    places = iter(zip(range(len(wanted)), codes.tolist(), wanted.tolist(), strict=True))
+    of_codes, of_entries, first = codes.tolist(), wanted.tolist(), 0
     for payloads in _blocks(entries["payload"].take(pa.array(wanted))):
         contents = _contents(payloads)
         values = documents_of([(one and one.value) or "" for one in contents])
         texts = [(one and one.where) or "" for one in contents]
         wheres = documents_of(texts) if any(texts) else repeat(None, len(texts))
-        for content, value, where in zip(contents, values, wheres, strict=True):
-            number, code, entry = next(places)
+        for number, content, value, where in zip(
+            range(first, first + len(contents)), contents, values, wheres, strict=True
+        ):
             try:
                 change = _change(content, value, where)
             except Unreadable as error:
                 reject.add(number, Reason.UNDECODABLE_ENTRY, str(error))
                 continue
-            made[code].entries.append(entry)
-            made[code].found.append(change)
+            of_table = made[of_codes[number]]
+            of_table.entries.append(of_entries[number])
+            of_table.found.append(change)
+        first += len(contents)
     columns = described(TYPES, KEYS)
     assert columns is not None, "the columns of collections are written here"
     carried = ToldKeys(carried_by([columns.list]))
