@@ -167,7 +167,7 @@ class _Block:
 
 
 def _inside(is_quote: Bools) -> Bytes:
-    """Return 1 for each byte that has an odd number of quotes before it or on it, else 0.
+    """Return 1 for each byte that has an odd number of quotes up to it, else 0.
 
     There are whole words of eight bytes. Each word is summed up by itself, and then with the words before it, which takes half
     of the time of a sum byte by byte.
