@@ -9,18 +9,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.wire.columns.buffers import Bools, binary_array, masked, offsets_of
-from dts_assets.wire.columns.casts import matches, parse
+from dts_assets.wire.columns.buffers import Bools, binary_array, masked, numbers_of, offsets_of, run_lengths, valid
+from dts_assets.wire.columns.casts import MICROSECONDS, parse
 from dts_assets.wire.columns.images import Image
 from dts_assets.wire.columns.layouts import Bucket
 from dts_assets.wire.columns.pivot import Reading, typed_values
 
-_HEX = r"^(\\x)?([0-9A-Fa-f]{2})*$"
 _CLOCK = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"
 _PREFIX = b"\\x"
-_NIBBLES = np.zeros(256, np.uint8)
+_NO_NIBBLE = 255
+_NIBBLES = np.full(256, _NO_NIBBLE, np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789", np.uint8)] = np.arange(10)
 _NIBBLES[np.frombuffer(b"abcdef", np.uint8)] = _NIBBLES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
+_UTC = pa.timestamp("us", tz="UTC")
+_ZERO = np.uint8(ord("0"))
+_HOUR = 3_600_000_000
+_DAY, _CLOCK_AND_HOURS = len("2010-01-01"), len(" 14:30:00+08")
 
 
 def postgresql_reading(zone: str, *, as_digits: bool) -> Reading:
@@ -36,7 +40,7 @@ def postgresql_reading(zone: str, *, as_digits: bool) -> Reading:
         if bucket.of_bytes and as_digits:
             return hexadecimal_bytes(values)
         if bucket.lake_type == "timestamp":
-            return parse(_with_whole_offset(values), "timestamp", zone=zone)
+            return instants_with_offsets(values, zone)
         if bucket.lake_type == "boolean":
             return parse(_with_long_words(values), "boolean")
         return typed_values(values, bucket, image, cells)
@@ -50,19 +54,83 @@ def hexadecimal_bytes(values: pa.Array) -> tuple[pa.Array, Bools | None]:
     DRS writes ``bytea`` so, without the ``\x`` that PostgreSQL's own text begins with; with it a text is read alike. Texts of
     another form are null, as nulls are; the mask is None if there are none.
     """
-    valid = np.asarray(values.is_valid())
-    bad = valid & ~matches(values, _HEX)
-    if not (kept := valid & ~bad).all():  # a null value may have bytes, and any number of them
-        values = pc.if_else(pa.array(kept), values, pa.scalar(None, pa.binary()))
-    if pc.any(pc.starts_with(values, _PREFIX)).as_py():
-        values = pc.replace_substring_regex(values.cast(pa.string()), r"^\\x", "").cast(pa.binary())
     offsets, buffer = offsets_of(values), values.buffers()[2]
-    start, end = int(offsets[0]), int(offsets[-1])
-    digits = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, count=end)[start:]
-    nibbles = _NIBBLES[digits]
+    first, end = int(offsets[0]), int(offsets[-1])
+    data = np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8, count=end)[first:]
+    starts, lengths, there = offsets[:-1] - first, np.diff(offsets), valid(values)
+    prefixed = np.flatnonzero(there & (lengths >= len(_PREFIX)))
+    for place, byte in enumerate(_PREFIX):
+        prefixed = prefixed[data[starts[prefixed] + place] == byte]
+    nibbles, used = _NIBBLES[data], np.ones(len(data), np.bool_)
+    for place in range(len(_PREFIX)):
+        used[starts[prefixed] + place] = False
+    lengths = lengths.copy()
+    lengths[prefixed] -= len(_PREFIX)
+    bad = there & (lengths % 2 == 1)
+    others = np.flatnonzero((nibbles == _NO_NIBBLE) & used)
+    bad[np.searchsorted(starts, others, side="right") - 1] = True
+    bad &= there
+    kept = there & ~bad
+    if not kept.all():  # a null value may have bytes, and any number of them
+        used &= np.repeat(kept, np.diff(offsets))
+        lengths[~kept] = 0
+    nibbles = nibbles if used.all() else nibbles[used]
     made = nibbles[0::2] << np.uint8(4) | nibbles[1::2]
-    bounds = ((offsets - start) // 2).astype(np.int32)
-    return binary_array(pa.binary(), bounds, pa.py_buffer(made), kept), bad if bad.any() else None
+    return binary_array(pa.binary(), run_lengths(lengths // 2), pa.py_buffer(made), kept), bad if bad.any() else None
+
+
+def instants_with_offsets(values: pa.Array, zone: str) -> tuple[pa.Array, Bools | None]:
+    """Return instants, ``2010-01-01 14:30:00.125+08``, and which texts are none.
+
+    ``zone`` is that of texts without an offset. Offsets of whole hours, as nearly every instant has them, are taken off by their
+    places alone.
+    """
+    sent = valid(values)
+    usual = _with_hours(values, sent)
+    instants = _instants_with_hours(values, usual) if usual.any() else None
+    if instants is None:
+        return parse(_with_whole_offset(values), "timestamp", zone=zone)
+    others = sent & ~usual
+    if not others.any():
+        return instants, None
+    rest, bad = parse(_with_whole_offset(masked(values, pa.binary(), others)), "timestamp", zone=zone)
+    return pc.coalesce(instants, rest), bad
+
+
+def _with_hours(values: pa.Array, sent: Bools) -> Bools:
+    """Return which texts look like a clock with an offset of hours: ``2010-01-01 14:30:00+08``."""
+    offsets, buffer = offsets_of(values), values.buffers()[2]
+    found = sent & (np.diff(offsets) >= _DAY + _CLOCK_AND_HOURS)
+    if buffer is None:
+        return found
+    data, starts, ends = np.frombuffer(buffer, np.uint8), offsets[:-1][found], offsets[1:][found]
+    signs, tens, ones = (
+        data[ends - 3],
+        data[ends - 2] - _ZERO,
+        data[ends - 1] - _ZERO,
+    )  # no digits wrap to more than nine
+    found[found] = (
+        (data[starts + _DAY] == ord(" "))
+        & ((signs == ord("+")) | (signs == ord("-")))
+        & ((tens < 2) & (ones <= 9) | (tens == 2) & (ones <= 3))
+    )
+    return found
+
+
+def _instants_with_hours(values: pa.Array, usual: Bools) -> pa.Array | None:
+    """Return the instants of those texts that look usual; None where one is not, or is beyond all instants."""
+    texts = masked(values, pa.binary(), None if usual.all() else usual)
+    try:
+        clocks = pc.cast(pc.cast(pc.binary_slice(texts, 0, -3), pa.string()), pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return None
+    data, ends = np.frombuffer(values.buffers()[2], np.uint8), offsets_of(values)[1:][usual]
+    hours = (data[ends - 2] - _ZERO).astype(np.int64) * 10 + (data[ends - 1] - _ZERO)
+    micros = np.zeros(len(values), np.int64)
+    micros[usual] = numbers_of(clocks)[usual] - np.where(data[ends - 3] == ord("-"), -hours, hours) * _HOUR
+    if int(micros.min()) < MICROSECONDS[0] or int(micros.max()) > MICROSECONDS[1]:
+        return None
+    return pa.array(micros, mask=~usual).view(_UTC)
 
 
 def _with_whole_offset(values: pa.Array) -> pa.Array:
