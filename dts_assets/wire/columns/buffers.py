@@ -26,6 +26,13 @@ def offsets_of(array: pa.Array) -> npt.NDArray[np.int32]:
     return np.frombuffer(buffer, np.int32, count=len(array) + 1, offset=array.offset * 4)
 
 
+def slices(array: pa.Array) -> list[memoryview]:
+    """Return the bytes of each value of a binary or string array without nulls, which share its memory."""
+    buffer = array.buffers()[2]
+    data = memoryview(b"" if buffer is None else buffer)
+    return [data[start:end] for start, end in pairwise(offsets_of(array).tolist())]
+
+
 def numbers_of(array: pa.Array) -> npt.NDArray[Any]:
     """Return a view of a number array that has no nulls, or whose nulls do not matter."""
     dtype = np.dtype(array.type.to_pandas_dtype())

@@ -77,6 +77,15 @@ class CanalDialect(OfMysqlFamily):
     ids_are_places: bool = False
     changed_only: bool = True
 
+    @property
+    def form(self) -> HeadForm:
+        """The form of heads."""
+        return _FORM
+
+    def complete(self, head: Head) -> bool:
+        """Return whether a head says all: an UPDATE without a key may tell nothing at all, which only its rows show."""
+        return head.type != "UPDATE" or not head.old or bytes(head.pkNames) not in _NO_KEYS
+
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that Canal does not have.
 
@@ -84,7 +93,7 @@ class CanalDialect(OfMysqlFamily):
             Refused: the message is no JSON object, a field of it makes no sense, or it tells neither a key nor a changed column.
         """
         head, others = head_of(message, _FORM)
-        if head.type == "UPDATE" and head.old and bytes(head.pkNames) in _NO_KEYS and _lacks_rows(message):
+        if not self.complete(head) and _lacks_rows(message):
             raise Refused(Reason.RAGGED_ROW, _NO_WHOLE_IMAGES)
         return head, others
 

@@ -74,6 +74,19 @@ class Dialect(Protocol):
         """The form of messages with rows."""
         ...
 
+    @property
+    def form(self) -> HeadForm:
+        """The form of heads."""
+        ...
+
+    def complete(self, head: Head) -> bool:
+        """Complete a head that was read by the form alone; False if more of its message is needed.
+
+        Raises:
+            Refused: the head contradicts itself.
+        """
+        ...
+
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that the dialect does not have.
 
@@ -163,6 +176,15 @@ class DrsDialect(OfMysqlFamily):
     deleted_in_old: bool
     ids_are_places: bool = True
     changed_only: bool = False
+
+    @property
+    def form(self) -> HeadForm:
+        """The form of heads."""
+        return _FORM
+
+    def complete(self, head: Head) -> bool:
+        """Return True: a head says all."""
+        return True
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that the vendor's table does not have.

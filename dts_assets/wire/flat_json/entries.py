@@ -6,20 +6,25 @@ Each message is one entry; its rows are only counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Raw
 
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import MYSQL, source_type_of
 from dts_assets.model.tables import TableId
+from dts_assets.wire.columns.buffers import slices, valid
+from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.properties import Properties
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.flat_json.collection_messages import CollectionHead
-from dts_assets.wire.flat_json.dialect import DML, Dialect
+from dts_assets.wire.flat_json.dialect import DML, Dialect, Images
 from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused, described
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
 
@@ -27,107 +32,181 @@ _ONE_GTID = r"^([0-9A-Fa-f-]{36}:|\d+-\d+-)\d+$"
 """One GTID of MySQL or MariaDB: ``3e11fa47-71ca-11e1-9e33-c80aa9429562:23``, and not a set of them."""
 
 _NO_UTF8 = "it is no JSON object in UTF-8"
+_KIND_TYPES = {"rows": pa.int32()}
+"""Types of facts that are no texts."""
+
 _PAIRS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+
+
+_TOGETHER = 512
+"""Messages whose heads are held at a time: more of them would leave the processor's cache."""
+
+_ODD = -1
+"""The number of no kind: such a message is looked at alone."""
+
+
+class _Kind(NamedTuple):
+    """The facts that a message's head gives to an entry, but for its numbers, times and GTIDs.
+
+    ``unknown`` names a part of it that is passed over.
+    """
+
+    message_type: str
+    type: str
+    database: str | None
+    schema: str | None
+    table: str | None
+    source: str
+    db_type: str | None
+    rows: int | None
+    sql: str | None
+    unknown: str | None
 
 
 @dataclass(slots=True)
 class _Found:
     """The entries of a call, column by column, with their shapes and unknown fields.
 
-    ``schemas`` and ``sources`` are those of entries of sources beside the MySQL family, by number.
+    ``kinds`` are their numbers among ``known``. ``alike`` has the kind of every head by all that it is made of, and ``texts`` the
+    numbers of columns' types and of names of keys.
     """
 
     dialect: Dialect
     numbers: list[int] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
     ids: list[int | None] = field(default_factory=list)
     gtids: list[str | None] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
-    types: list[str] = field(default_factory=list)
-    databases: list[str | None] = field(default_factory=list)
-    tables: list[str | None] = field(default_factory=list)
-    rows: list[int | None] = field(default_factory=list)
-    sql: list[str | None] = field(default_factory=list)
-    schemas: dict[int, str | None] = field(default_factory=dict)
-    sources: dict[int, str] = field(default_factory=dict)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
     shapes: dict[tuple[TableId, bytes, bytes], TableShape] = field(default_factory=dict)
-    last: Head | None = None
     unknown: Counter[str] = field(default_factory=Counter)
+    known: dict[_Kind, int] = field(default_factory=dict)
+    alike: dict[Hashable, int] = field(default_factory=dict)
+    texts: dict[bytes, int] = field(default_factory=dict)
+    rejected: list[Rejected] = field(default_factory=list)
 
-    def add(self, number: int, message: bytes, *, readable: bool) -> None:
-        """Add the entry of a message.
+    def add(self, first: int, messages: Sequence[memoryview], readable: Sequence[bool]) -> None:
+        """Add the entries of messages that follow one another; ``first`` is the number of the first of them."""
+        decode, heads, start = self.dialect.form.whole.decode, list[Head](), 0
+        for place, message in enumerate(messages):
+            try:
+                if readable[place]:
+                    heads.append(decode(message))
+                    continue
+            except MALFORMED:
+                pass
+            self._add_heads(first + start, heads, messages[start:place])
+            self._add_alone(first + place, message, readable=readable[place])
+            heads, start = [], place + 1
+        self._add_heads(first + start, heads, messages[start:])
+
+    def _add_heads(self, first: int, heads: Sequence[Head], messages: Sequence[memoryview]) -> None:
+        """Add messages that follow one another; of those whose heads are alike only one is looked at."""
+        keys = self._keys(heads)
+        kinds, start = [self.alike.get(key, _ODD) for key in keys], 0
+        for place in [place for place, kind in enumerate(kinds) if kind == _ODD]:
+            kind = self.alike.get(keys[place])
+            if kind is None:
+                kind = self.alike[keys[place]] = self._kind_alone(heads[place])
+            kinds[place] = kind
+            if kind == _ODD:
+                self._append(first + start, heads[start:place], kinds[start:place])
+                self._add_alone(first + place, messages[place], readable=True)
+                start = place + 1
+        self._append(first + start, heads[start:], kinds[start:])
+
+    def _keys(self, heads: Sequence[Head]) -> list[Hashable]:
+        """Return all that kinds are made of, head by head."""
+        form = self.dialect.form
+        raws = (self._numbers(map(attrgetter(name), heads)) for name in form.raws)
+        sizes = (
+            [-1 if rows is None else len(rows) for rows in map(attrgetter(name), heads)] for name in ("data", "old")
+        )
+        return list(zip(map(attrgetter(*form.texts), heads), *raws, *sizes, strict=True))
+
+    def _numbers(self, raws: Iterable[Raw]) -> list[int]:
+        """Return a number for each of some texts, equal ones for equal texts."""
+        numbers: list[int] = []
+        last, number = None, 0
+        for raw in raws:
+            if raw != last:
+                last, number = raw, self.texts.setdefault(bytes(raw), len(self.texts))
+            numbers.append(number)
+        return numbers
+
+    def _append(self, first: int, heads: Sequence[Head], kinds: Sequence[int]) -> None:
+        self.numbers += range(first, first + len(heads))
+        self.kinds += kinds
+        self.ids += [head.id for head in heads]
+        self.times += [head.es for head in heads]
+        self.sent += [head.ts for head in heads]
+        self.gtids += map(self.dialect.gtid, heads)
+
+    def _add_alone(self, number: int, message: memoryview, *, readable: bool) -> None:
+        """Add a message that is not read by its head alone, or reject it."""
+        if not readable:
+            self.rejected.append(Rejected(number, None, Reason.UNDECODABLE_ENTRIES, _NO_UTF8, bytes(message)))
+            return
+        try:
+            head, others = self.dialect.head(bytes(message))
+            kind = self._kind(head)
+        except Refused as refused:
+            entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
+            self.rejected.append(Rejected(number, entry, refused.reason, refused.detail, bytes(message)))
+            return
+        told = head.told if isinstance(head, CollectionHead) else {}
+        if told or others:
+            self.others[len(self.numbers)] = {**told, **others}
+        self.unknown.update(f"field {name}" for name in others if name != "ts")
+        self._append(number, [head], [kind])
+
+    def _kind_alone(self, head: Head) -> int:
+        """Return the number of a head's kind; of no kind if it cannot be used, or if more of its message is needed."""
+        try:
+            return self._kind(head) if self.dialect.complete(head) else _ODD
+        except Refused:
+            return _ODD
+
+    def _kind(self, head: Head) -> int:
+        """Return the number of a head's kind.
 
         Raises:
-            Refused: the message cannot be used; nothing was added.
+            Refused: the message cannot be used.
         """
-        if not readable:
-            raise Refused(Reason.UNDECODABLE_ENTRIES, _NO_UTF8)
-        head, others = self.dialect.head(message)
-        kind = self.dialect.message_type(head)
-        if kind == DML:
-            rows, database, table = self._data(head), head.database, head.table
-        else:
-            rows, database, table = None, head.database or None, head.table or None
-        if head.schema is not None or head.dbType is not None:
-            self.schemas[len(self.numbers)] = head.schema or None
-            self.sources[len(self.numbers)] = source_type_of(head.dbType)
-            if head.dbType is not None:
-                self.others[len(self.numbers)] = {"dbType": head.dbType}
-        if isinstance(head, CollectionHead):
-            self.others.setdefault(len(self.numbers), {}).update(head.told)
-        if others:
-            self.others.setdefault(len(self.numbers), {}).update(others)
-            self.unknown.update(f"field {name}" for name in others if name != "ts")
-        self.numbers.append(number)
-        self.kinds.append(kind)
-        self.ids.append(head.id)
-        self.gtids.append(self.dialect.gtid(head))
-        self.times.append(head.es)
-        self.sent.append(head.ts)
-        self.types.append(head.type)
-        self.databases.append(database)
-        self.tables.append(table)
-        self.rows.append(rows)
-        self.sql.append(head.sql or ("" if rows is None else None))
+        message_type = self.dialect.message_type(head)
+        rows, database, table, unknown = None, head.database or None, head.table or None, None
+        if message_type == DML:
+            before, after = self._images(head)
+            rows, database, table = len(after if after is not None else before or ()), head.database, head.table
+            unknown = f"old rows of {head.type}" if before is None and head.old else None
+        kind = _Kind(
+            message_type, head.type, database, head.schema or None, table, _source_of(head), head.dbType, rows,
+            head.sql or ("" if rows is None else None), unknown,
+        )  # fmt: skip
+        return self.known.setdefault(kind, len(self.known))
 
-    def _data(self, head: Head) -> int:
-        """Return the number of rows of a message that has some, and note its shape.
+    def _images(self, head: Head) -> Images:
+        """Return the rows of a message that has some, and note its shape.
 
         Raises:
             Refused: the rows or their columns make no sense.
         """
         if not (head.database or head.schema) or not head.table:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
-        before, after = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
-        last = self.last
-        if (
-            last is None
-            or head.table != last.table
-            or head.types != last.types
-            or head.database != last.database
-            or head.schema != last.schema
-            or head.pkNames != last.pkNames
-        ):
-            self._note_shape(head, TableId(head.database or "", head.schema or "", head.table))
-            self.last = head
-        if before is None and head.old:
-            self.unknown[f"old rows of {head.type}"] += 1
-        return len(after if after is not None else before or ())
-
-    def _note_shape(self, head: Head, table: TableId) -> None:
-        """Note the columns of a message.
-
-        Raises:
-            Refused: they cannot be read.
-        """
+        images = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
+        table = TableId(head.database or "", head.schema or "", head.table)
         key = (table, bytes(head.types), bytes(head.pkNames))
         if key not in self.shapes:
             columns = described(*key[1:])
             if columns is None:
                 raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
             self.shapes[key] = TableShape(table, columns.list.columns)
+        return images
+
+
+def _source_of(head: Head) -> str:
+    return MYSQL if head.schema is None and head.dbType is None else source_type_of(head.dbType)
 
 
 def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
@@ -136,66 +215,67 @@ def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
     ``dialect`` is the way in which they are written.
     """
     found = _Found(dialect)
-    rejected: list[Rejected] = []
     # The parser does not look into the texts that it passes over.
-    unreadable = not_utf8(sets).tolist()
-    for number, message in enumerate(sets.to_pylist()):
-        try:
-            found.add(number, message, readable=not unreadable[number])
-        except Refused as refused:
-            entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
-            rejected.append(Rejected(number, entry, refused.reason, refused.detail, message))
+    readable = (~not_utf8(sets)).tolist()
+    for first in range(0, len(sets), _TOGETHER):
+        some = sets.slice(first, _TOGETHER)
+        found.add(first, slices(some), readable[first : first + len(some)])
+    kinds = np.asarray(found.kinds, np.int64)
+    for kind, count in zip(found.known, np.bincount(kinds, minlength=len(found.known)).tolist(), strict=True):
+        if kind.unknown is not None:
+            found.unknown[kind.unknown] += count
     shapes = tuple(dict.fromkeys(found.shapes.values()))
-    reads = np.array([kind == LOAD for kind in found.types], np.bool_)
-    return DecodedEntries(_batch(found, sets), tuple(rejected), shapes, (), dict(found.unknown), reads)
+    reads = np.array([kind.type == LOAD for kind in found.known], np.bool_)[kinds]
+    return DecodedEntries(_batch(found, sets), tuple(found.rejected), shapes, (), dict(found.unknown), reads)
 
 
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
-    count = len(found.numbers)
+    count, kinds = len(found.numbers), pa.array(found.kinds, pa.int64())
+
+    def of_kinds(name: str) -> pa.Array:
+        return pa.array([getattr(kind, name) for kind in found.known], _KIND_TYPES.get(name, pa.string())).take(kinds)
+
     numbers = pa.array(found.numbers, pa.int32())
     ids, gtids = pa.array(found.ids, pa.int64()), pa.array(found.gtids, pa.string())
     columns = {name: pa.nulls(count, ENTRIES.field(name).type) for name in ENTRIES.names}
     columns |= {
         "set_index": numbers,
         "entry_number": pa.array(np.zeros(count, np.int32)),
-        "message_type": pa.array(found.kinds, pa.string()),
-        "source_type": _some(found.sources, count, MYSQL),
+        "message_type": of_kinds("message_type"),
+        "source_type": of_kinds("source"),
         "event_time": pa.array(np.asarray(found.times, np.int64) * 1000).view(ENTRIES.field("event_time").type),
         "transaction_id": pc.if_else(pc.match_substring_regex(gtids, _ONE_GTID), gtids, None),
-        "database": pa.array(found.databases, pa.string()),
-        "schema": _some(found.schemas, count, None),
-        "table": pa.array(found.tables, pa.string()),
-        "rows": pa.array(found.rows, pa.int32()),
+        "database": of_kinds("database"),
+        "schema": of_kinds("schema"),
+        "table": of_kinds("table"),
+        "rows": of_kinds("rows"),
         "payload": sets if count == len(sets) else sets.take(numbers),
     }
-    told: dict[str, pa.Array] = {}
+    told = {"type": of_kinds("type"), "ts": _whole_numbers(found.sent), "sql": of_kinds("sql")}
     if found.dialect.ids_are_places:
         columns["position"] = ids
     else:
         told["id"] = pc.cast(ids, pa.string())
     if gtids.null_count < count:
         told["gtid"] = gtids
+    told["dbType"] = of_kinds("db_type")
     columns["properties"] = _properties(found, told)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
 
 
-def _some(values: Mapping[int, str | None], count: int, usual: str | None) -> pa.Array:
-    """Return a column that has some values by number, and a usual one elsewhere."""
-    if not values:
-        return pa.repeat(pa.scalar(usual, pa.string()), count)
-    return pa.array([values.get(number, usual) for number in range(count)], pa.string())
+def _whole_numbers(numbers: Sequence[int | None]) -> pa.Array:
+    """Return numbers, of any size, as texts."""
+    try:
+        return pc.cast(pa.array(numbers, pa.int64()), pa.string())
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([None if number is None else str(number) for number in numbers], pa.string())
 
 
 def _properties(found: _Found, told: Mapping[str, pa.Array]) -> pa.MapArray:
     count = len(found.numbers)
     properties = Properties(count)
-    properties.add("type", pa.array(found.types, pa.string()), np.ones(count, np.bool_))
-    for name, values in (
-        ("ts", pa.array([None if sent is None else str(sent) for sent in found.sent], pa.string())),
-        ("sql", pa.array(found.sql, pa.string())),
-        *told.items(),
-    ):
-        properties.add(name, values, np.asarray(values.is_valid()))
+    for name, values in told.items():
+        properties.add(name, values, valid(values))
     if found.others:
         pairs = [
             [{"key": key.encode(), "value": value.encode()} for key, value in found.others.get(row, {}).items()]

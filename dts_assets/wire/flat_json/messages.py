@@ -116,6 +116,9 @@ _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
 _NUMBER = Decoder(int | float)
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
+_OF_EACH = frozenset({"id", "es", "ts", "gtid", "sqlType", "data", "old"})
+"""Fields that say nothing about the kind of a message, and rows, of which only the number does."""
+
 _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
 
@@ -124,19 +127,24 @@ class HeadForm:
     """The class of heads that a dialect's messages have.
 
     Beside it stand the decoders of the head and of its ``id``, and a description of ids. ``raw_fields`` are those of its own
-    fields that may hold anything; the others are texts.
+    fields that may hold anything; the others are texts. ``texts`` and ``raws`` are all fields in which heads of one kind are
+    alike, beside the numbers of their rows: texts and flags, and bytes.
     """
 
     head: type[Head]
     whole: Decoder[Any]
     ids: Decoder[Any]
     wanted_id: str
-    raw_fields: frozenset[str] = frozenset()
+    raw_fields: frozenset[str]
+    texts: tuple[str, ...]
+    raws: tuple[str, ...]
 
     @classmethod
     def of(cls, head: type[Head], ids: Any, *, wanted_id: str, raw_fields: frozenset[str] = frozenset()) -> HeadForm:
         """Return the form of a class of heads; ``ids`` is the type of their ``id``, ``wanted_id`` its description."""
-        return cls(head, Decoder(head), Decoder(ids), wanted_id, raw_fields)
+        raws = ("types", "pkNames", *sorted(raw_fields))
+        texts = tuple(name for name in head.__struct_fields__ if name not in _OF_EACH and name not in raws)
+        return cls(head, Decoder(head), Decoder(ids), wanted_id, raw_fields, texts, raws)
 
 
 @dataclass(frozen=True, slots=True)

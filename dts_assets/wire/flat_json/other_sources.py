@@ -61,6 +61,11 @@ class DrsJsonDialect(DrsDialect):
 
     deleted_in_old: bool = True
 
+    @property
+    def form(self) -> HeadForm:
+        """The form of heads."""
+        return _FORM
+
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:
         """Return a message's head, and as text the fields that the vendor's tables do not have.
 
@@ -77,19 +82,24 @@ class DrsJsonDialect(DrsDialect):
             if found := collection_head(message):
                 return found
             head, others = head_of(message, _FORM)
-        if head.schema is not None or head.dbType is not None or head.columnType is not NOT_SENT:  # type: ignore[attr-defined]
-            self._look_at(cast(SourceHead, head), message)
+        if not self.complete(head):
+            head.types = Raw(_types_of_rows(message))
         return head, others
 
-    def _look_at(self, head: SourceHead, message: bytes) -> None:
-        """Give the head of a message that may be of another source the types of its columns.
+    def complete(self, head: Head) -> bool:
+        """Give the head of a message that may be of another source the types of its columns; False if its rows have to tell.
 
         Raises:
             Refused: it contradicts itself, or names no schema.
         """
+        return self._look_at(cast(SourceHead, head))
+
+    def _look_at(self, head: SourceHead) -> bool:
+        if head.schema is None and head.dbType is None and head.columnType is NOT_SENT:
+            return True
         untyped = bytes(head.columnType) in _NO_TYPES
         if untyped and head.schema is None and head.dbType is None:
-            return  # of the MySQL family, with a field that says nothing
+            return True  # of the MySQL family, with a field that says nothing
         if bytes(head.types) not in _NO_TYPES:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it has a mysqlType beside fields of other sources")
         if head.opType not in (None, "", head.type):
@@ -98,7 +108,10 @@ class DrsJsonDialect(DrsDialect):
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no schema")
         if head.type in OPERATIONS and not head.database and source_type_of(head.dbType) != ORACLE:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no database")
-        head.types = Raw(_types_of_rows(message)) if untyped and head.type in OPERATIONS else head.columnType
+        if untyped and head.type in OPERATIONS:
+            return False
+        head.types = head.columnType
+        return True
 
 
 @dataclass(frozen=True, slots=True)
