@@ -24,6 +24,7 @@ from dts_assets.stages.repeated_keys import repeated_keys
 from dts_assets.wire.avro.logical_types import decimal_texts
 from dts_assets.wire.avro.schema import Type
 from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.columns.postgresql_values import instants_with_offsets
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
@@ -251,6 +252,10 @@ _STEPS: dict[str, Case] = {
     "one number of many zeros": (
         lambda count: pa.array([b"0" * count + b"1"]),
         lambda values: parse(values, "decimal(38,0)"),
+    ),
+    "instants of which every other has an odd offset": (
+        lambda count: pa.array([b"2026-01-05 10:00:00+08", b"1900-01-01 00:05:43+08:05:43"] * (count // 2)),
+        lambda values: instants_with_offsets(values, "+08:00"),
     ),
 }
 

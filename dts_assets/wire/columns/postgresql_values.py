@@ -118,7 +118,10 @@ def _with_hours(values: pa.Array, sent: Bools) -> Bools:
 
 
 def _instants_with_hours(values: pa.Array, usual: Bools) -> pa.Array | None:
-    """Return the instants of those texts that look usual; None where one is not, or is beyond all instants."""
+    """Return the instants of those texts that look usual.
+
+    None stands for texts of which any is no instant, or beyond all of them.
+    """
     texts = masked(values, pa.binary(), None if usual.all() else usual)
     try:
         clocks = pc.cast(pc.cast(pc.binary_slice(texts, 0, -3), pa.string()), pa.timestamp("us"))

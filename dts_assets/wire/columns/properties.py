@@ -18,11 +18,15 @@ class Properties:
         self._rows: list[npt.NDArray[np.int64]] = []
         self._keys: list[pa.Array] = []
         self._values: list[pa.Array] = []
+        self._names: list[str] = []
+        self._may_repeat = False
 
     def add(self, key: str, values: pa.Array, where: Bools) -> None:
         """Add a property of the rows ``where``; ``values`` (any type) has a value per row."""
         rows = np.flatnonzero(where)
         if len(rows):
+            self._may_repeat = self._may_repeat or key in self._names
+            self._names.append(key)
             taken = values if len(rows) == len(values) else values.take(pa.array(rows))
             self._append(rows, pa.repeat(pa.scalar(key), len(rows)), pc.cast(taken, pa.string()))
 
@@ -30,6 +34,7 @@ class Properties:
         """Add the vendor's own pairs of key and value: lists of structs of two byte strings in UTF-8."""
         counts = np.diff(offsets_of(pairs))
         if counts.any():
+            self._may_repeat = True
             keys, values = (pc.cast(pairs.values.field(name), pa.string()) for name in ("key", "value"))
             self._append(np.repeat(np.arange(len(counts)), counts), keys, values)
 
@@ -42,8 +47,8 @@ class Properties:
             return empty_maps(self._count)
         rows = np.concatenate(self._rows)
         keys, values = pa.concat_arrays(self._keys), pa.concat_arrays(self._values)
-        if len(self._rows) > 1 or np.any(np.diff(rows) == 0):
-            order = _last_of_each(rows, keys)
+        if len(self._rows) > 1 or self._may_repeat:
+            order = _last_of_each(rows, keys) if self._may_repeat else np.argsort(rows, kind="stable")
             rows, keys, values = rows[order], keys.take(pa.array(order)), values.take(pa.array(order))
         offsets = pa.array(run_lengths(np.bincount(rows, minlength=self._count)))
         return pa.MapArray.from_arrays(offsets, keys, values)

@@ -83,7 +83,10 @@ class CanalDialect(OfMysqlFamily):
         return _FORM
 
     def complete(self, head: Head) -> bool:
-        """Return whether a head says all: an UPDATE without a key may tell nothing at all, which only its rows show."""
+        """Return whether a head says all.
+
+        An UPDATE without a key may tell nothing at all, which only its rows show.
+        """
         return head.type != "UPDATE" or not head.old or bytes(head.pkNames) not in _NO_KEYS
 
     def head(self, message: bytes) -> tuple[Head, Mapping[str, str]]:

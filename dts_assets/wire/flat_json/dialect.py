@@ -26,30 +26,16 @@ from dts_assets.wire.flat_json.messages import (
     head_of,
     images_of,
 )
+from dts_assets.wire.flat_json.sent_values import NONE, SentCells
 
 DML, DDL = "DML", "DDL"
 """Message types of entries with rows, and of statements."""
 
+DATA, OLD, NO_IMAGE = 0, 1, 2
+"""The places of an image: a field of its message, or none."""
+
 Images = tuple[Sequence[Any] | None, Sequence[Any] | None]
 """The rows before and after, None for an image that an operation has not."""
-
-
-@dataclass(frozen=True, slots=True)
-class SentCells:
-    """The values of one image of all entries, one behind the other.
-
-    ``starts`` has the number of each entry's first value, -1 where it has no such image. ``operations`` are those of entries, and
-    ``keyed`` says whether their table has a key.
-    """
-
-    starts: npt.NDArray[np.int64]
-    operations: npt.NDArray[np.int64]
-    keyed: npt.NDArray[np.bool_]
-
-    def entries_of(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the entry of each of some values."""
-        owners = np.flatnonzero(self.starts >= 0)
-        return owners[np.searchsorted(self.starts[owners], cells, side="right") - 1]
 
 
 class Dialect(Protocol):
@@ -228,3 +214,30 @@ class DrsDialect(OfMysqlFamily):
     ) -> pa.Array:
         """Return the values: types are sent without arguments and tell nothing more."""
         return values
+
+
+def images_of_all(
+    dialect: Dialect, operations: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where the rows before and after of messages stand, and how many they are.
+
+    Messages of one operation with equal numbers of rows are alike. The first result has a row for each of both images, with
+    :data:`DATA`, :data:`OLD` or :data:`NO_IMAGE`. ``counts`` are the numbers of rows of ``data`` and of ``old``,
+    :data:`dts_assets.wire.flat_json.sent_values.NONE` for null.
+
+    Raises:
+        Refused: an operation is not known, an image is missing, or images differ in their number of rows.
+    """
+    if (operations == NONE).any():
+        raise Refused(Reason.UNKNOWN_OPERATION, "its type is not known")
+    most = int(counts.max()) + 2
+    numbers = (operations * most + counts[0] + 1) * most + counts[1] + 1
+    alike, of_messages = np.unique(numbers, return_inverse=True)
+    found = []
+    for number in alike.tolist():
+        data, old = (None if size < 0 else range(size) for size in (number // most % most - 1, number % most - 1))
+        before, after = dialect.images(number // most // most, data, old)
+        sides = (NO_IMAGE if image is None else OLD if image is old else DATA for image in (before, after))
+        found.append((*sides, len(before or ()) if after is None else len(after)))
+    *images, rows = np.asarray(found).T[:, of_messages]
+    return np.asarray(images), rows

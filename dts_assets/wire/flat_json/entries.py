@@ -127,9 +127,12 @@ class _Found:
 
     def _numbers(self, raws: Iterable[Raw]) -> list[int]:
         """Return a number for each of some texts, equal ones for equal texts."""
+        found = list(raws)
+        if found and found.count(found[0]) == len(found):
+            return [self.texts.setdefault(bytes(found[0]), len(self.texts))] * len(found)
         numbers: list[int] = []
         last, number = None, 0
-        for raw in raws:
+        for raw in found:
             if raw != last:
                 last, number = raw, self.texts.setdefault(bytes(raw), len(self.texts))
             numbers.append(number)
@@ -162,7 +165,10 @@ class _Found:
         self._append(number, [head], [kind])
 
     def _kind_alone(self, head: Head) -> int:
-        """Return the number of a head's kind; of no kind if it cannot be used, or if more of its message is needed."""
+        """Return the number of a head's kind.
+
+        It is that of no kind if the head cannot be used, or if more of its message is needed.
+        """
         try:
             return self._kind(head) if self.dialect.complete(head) else _ODD
         except Refused:

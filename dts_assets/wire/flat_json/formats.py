@@ -1,7 +1,8 @@
 """The wire formats whose messages are flat, as far as they are alike.
 
 A message goes through these modules: ``messages`` (JSON to Python), ``entries`` (messages to entries), ``rows`` (entries to
-rows), ``values`` and ``wire.columns`` (values to typed columns). ``dialect`` has the points in which they differ.
+rows, with their values in ``sent_values``), ``values`` and ``wire.columns`` (values to typed columns). ``dialect`` has the points
+in which they differ.
 """
 
 from __future__ import annotations

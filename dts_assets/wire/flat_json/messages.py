@@ -206,7 +206,7 @@ def names_key(message: bytes) -> bool:
         return False
 
 
-def event_of(payload: bytes, form: EventForm) -> Event:
+def event_of(payload: bytes | memoryview, form: EventForm) -> Event:
     """Return a message's rows.
 
     Raises:
@@ -323,7 +323,7 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
     return head, {name: text for name, text in others.items() if text is not None}
 
 
-def _parts(message: bytes, reason: Reason) -> dict[str, Raw]:
+def _parts(message: bytes | memoryview, reason: Reason) -> dict[str, Raw]:
     try:
         return _PARTS.decode(message)
     except MALFORMED:

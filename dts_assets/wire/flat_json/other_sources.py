@@ -21,10 +21,10 @@ from msgspec.json import Decoder, encode
 
 from dts_assets.model.problems import Reason
 from dts_assets.model.source_types import ORACLE, source_type_of
-from dts_assets.wire.columns.buffers import Bools
+from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.flat_json.collection_messages import collection_head
-from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect, SentCells
+from dts_assets.wire.flat_json.dialect import NO_CELLS, DrsDialect
 from dts_assets.wire.flat_json.messages import (
     OPERATIONS,
     Described,
@@ -38,6 +38,7 @@ from dts_assets.wire.flat_json.messages import (
     head_of,
 )
 from dts_assets.wire.flat_json.other_sources_head import NOT_SENT, SourceHead
+from dts_assets.wire.flat_json.sent_values import SentCells
 
 _UPDATE = OPERATIONS["UPDATE"]
 _NO_TYPES = frozenset({b"null", b'""', b"{}"})
@@ -87,7 +88,9 @@ class DrsJsonDialect(DrsDialect):
         return head, others
 
     def complete(self, head: Head) -> bool:
-        """Give the head of a message that may be of another source the types of its columns; False if its rows have to tell.
+        """Give the head of a message that may be of another source the types of its columns.
+
+        False stands for a head whose types only the rows of its message tell.
 
         Raises:
             Refused: it contradicts itself, or names no schema.
@@ -147,13 +150,16 @@ class OtherSourcesDialect(DrsJsonDialect):
         full replica identity, PostgreSQL logs the key alone.
         """
         if old:
-            found = np.flatnonzero(np.asarray(values.is_null())) if values.null_count else NO_CELLS
-            return found[cells.keyed[cells.entries_of(found)]]
+            found, entries = cells.among(
+                np.flatnonzero(np.asarray(values.is_null())) if values.null_count else NO_CELLS
+            )
+            return found[cells.keyed[entries]]
         if self.unchanged is None:
             return NO_CELLS
-        alike = pc.fill_null(pc.equal(values, pa.scalar(self.unchanged.encode(), pa.binary())), False)
-        found = np.flatnonzero(np.asarray(alike))
-        of_updates: Bools = cells.operations[cells.entries_of(found)] == _UPDATE
+        text = self.unchanged.encode()
+        found, entries = cells.among(np.flatnonzero(np.diff(offsets_of(values)) == len(text)))
+        alike = pc.fill_null(pc.equal(values.take(pa.array(found)), pa.scalar(text, pa.binary())), False)
+        of_updates: Bools = (cells.operations[entries] == _UPDATE) & np.asarray(alike)
         return found[of_updates]
 
 
