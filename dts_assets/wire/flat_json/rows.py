@@ -21,7 +21,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import slices, with_empty_last
-from dts_assets.wire.columns.images import Image
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, Image
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
