@@ -168,6 +168,7 @@ def test_every_entry_point_is_measured_or_exempt_for_a_reason() -> None:
     def everything() -> None:
         for wire, _, make in STREAMS:
             Way(wire).go(as_messages(make(40)))
+        Way(DrsJsonC()).go(as_messages(DRS["messages"](400)))  # so many alike messages are read together
         for make_list, step in (*PLANNING.values(), *STEPS.values()):
             step(make_list(12))
 
