@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, MissingTable, QuarantineRow, RawWindow
@@ -78,7 +78,8 @@ class Needs:
             )
             sets = (OpenSet("", 3, (offset, row.offsets.start)),)
             taken = number % 2 == 0
-            entries[row.cell] = replace(row, taken_over=sets) if taken else replace(row, left_open=sets)
+            both = (*row.taken_over, *sets) if taken else (*row.left_open, *sets)
+            entries[row.cell] = replace(row, taken_over=both) if taken else replace(row, left_open=both)
         compared: dict[Cell, list[Cell]] = {}
         cuts = {GRID.at(number).start: cut_row(GRID.at(number)) for number in range(WINDOWS)}
         for number, (partition, later, earlier) in enumerate(self.compared):
@@ -107,6 +108,7 @@ def is_young(number: int) -> bool:
     return GRID.at(number).start >= OLD
 
 
+@example(Needs([], [(0, 8, 1), (0, 1, 0), (0, 8, 2)]), 0)  # a window that took over two sets
 @given(needs, st.integers(0, WINDOWS * MESSAGES))
 def test_of_messages_goes_all_that_is_old_and_needed_by_nothing_young(needed: Needs, kept: int) -> None:
     until = raw_until(needed.stored(), OLD, GRID, kept=kept)
