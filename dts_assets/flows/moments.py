@@ -141,13 +141,13 @@ def _begin(pipeline: Pipeline, table: TableId, frontier: Frontier) -> int | None
     changelog = lake.table(pipeline.table_path(CHANGELOG.name, table))
     if changelog is None:
         return None
+    states = (
+        (one.snapshot_id, SnapshotState.of_text(one.properties[STATE_PROPERTY]))
+        for one in lake.versions(path)
+        if STATE_PROPERTY in one.properties
+    )
     found = version_to_begin_from(
-        (
-            StoredVersion(one.snapshot_id, state.frontier, state.changelog_snapshot)
-            for one in lake.versions(path)
-            if STATE_PROPERTY in one.properties
-            and (state := SnapshotState.of_text(one.properties[STATE_PROPERTY])) is not None
-        ),
+        (StoredVersion(version, state.frontier, state.changelog_snapshot) for version, state in states),
         frontier,
         changelogs={one.snapshot_id for one in changelog.snapshots()},
     )
