@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.looks import looks
+from dts_assets.flows.looks import Look, looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.removed_rows import refuse_removed_entries
 from dts_assets.flows.schema_history import SchemaSources
@@ -23,6 +23,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.source_moments import AtGtid, AtPosition, complete_until, position_of
+from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
 
@@ -145,6 +146,21 @@ def _entries_of(pipeline: Pipeline, gtid: str) -> Iterable[tuple[datetime, Sourc
         yield one.window_start, one.position
 
 
+@dataclass(slots=True)
+class _Histories:
+    """The lineages of a topic, looked at once for as many cells as one look holds."""
+
+    pipeline: Pipeline
+    look: Look | None = None
+
+    def of(self, cells: Sequence[Cell]) -> TopicHistory:
+        """Return the history that tells the lineages of some cells."""
+        if self.look is None or not set(cells) <= set(self.look.entries):
+            found = looks(self.pipeline, known_tables(self.pipeline))
+            self.look = next(one for one in found if set(cells) <= set(one.entries))
+        return self.look.topic.history
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """An entry: its window, the source's time, and its position."""
@@ -154,8 +170,10 @@ class _Entry:
     position: SourcePosition
 
 
-def _entries(pipeline: Pipeline, cells: Sequence[Cell], condition: str, *, instead: str) -> Iterator[_Entry]:
-    """Yield the entries of some cells that fulfil an Iceberg filter.
+def _entries(
+    pipeline: Pipeline, cells: Sequence[Cell], condition: str, *, instead: str, histories: _Histories | None = None
+) -> Iterator[_Entry]:
+    """Yield the entries of some cells that fulfil an Iceberg filter; ``histories`` are kept for further calls.
 
     Raises:
         RowsRemovedError: Retention has removed entries of the cells; ``instead`` is what a person may ask for then.
@@ -163,9 +181,7 @@ def _entries(pipeline: Pipeline, cells: Sequence[Cell], condition: str, *, inste
     if not cells:
         return
     refuse_removed_entries(pipeline, cells, consequence=instead)
-    history = next(
-        look.topic.history for look in looks(pipeline, known_tables(pipeline)) if set(cells) <= set(look.entries)
-    )
+    history = (histories or _Histories(pipeline)).of(cells)
     for cell in cells:
         place = f"kafka_partition = {cell.kafka_partition} and window_start = '{cell.window.start.isoformat()}'"
         found = pipeline.lake.scan(pipeline.path("entries"), columns=_PLACED, where=f"{place} and {condition}")
@@ -195,9 +211,10 @@ def position_at_time(sources: SchemaSources, time: datetime) -> SourcePosition:
     cuts = {row.window.start: row.cut for row in pipeline.ledger.cuts()}
     here = grid.containing(time) or grid.at(0)
     start, known, behind = grid.previous(here) or here, set[SourcePosition](), None
+    histories = _Histories(pipeline)
     window: Window | None = start  # clocks of a source and of a broker may differ
     while window is not None and reached.window is not None and window.start <= reached.window:
-        commits = list(_commits(sources, window))
+        commits = list(_commits(sources, window, histories))
         known |= {one.position for one in commits}
         later = [one.position for one in commits if one.event_time > time]
         behind = min([*later, *([] if behind is None else [behind])], default=None)
@@ -210,7 +227,7 @@ def position_at_time(sources: SchemaSources, time: datetime) -> SourcePosition:
         raise NothingFoundError("The lake", sought, hint)
     window = grid.previous(start)
     while not any(one < behind for one in known) and window is not None:
-        known |= {one.position for one in _commits(sources, window)}
+        known |= {one.position for one in _commits(sources, window, histories)}
         window = grid.previous(window)
     found = max((one for one in known if one < behind), default=None)
     if found is None:
@@ -220,11 +237,12 @@ def position_at_time(sources: SchemaSources, time: datetime) -> SourcePosition:
     return found
 
 
-def _commits(sources: SchemaSources, window: Window) -> Iterator[_Entry]:
+def _commits(sources: SchemaSources, window: Window, histories: _Histories) -> Iterator[_Entry]:
     """Yield the ends of transactions in a window, as far as the frontier holds them."""
     cells = sources.pipeline.cells([window])
     condition = "(message_type = 'COMMIT' or message_type = 'DDL')"
-    for one in _entries(sources.pipeline, cells, condition, instead="name a window instead of the time"):
+    instead = "name a window instead of the time"
+    for one in _entries(sources.pipeline, cells, condition, instead=instead, histories=histories):
         if sources.frontier.holds(one.window_start, one.position):
             yield one
 

@@ -20,7 +20,7 @@ from dts_assets.flows.known_moments import complete_words, held_window, known_po
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pauses import paused_here
-from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.flows.snapshots import advance_rows
@@ -36,7 +36,6 @@ from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
 from dts_assets.store.branches import BranchedLake
 
 if TYPE_CHECKING:
-    from dts_assets.flows.pipeline import SparkProvider
     from dts_assets.flows.reports import Progress
 
 

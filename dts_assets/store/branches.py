@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -20,6 +21,7 @@ from pyiceberg.table.snapshots import Snapshot
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.catalog_properties import of_file_stores
 from dts_assets.store.lake import Lake, TableState
+from dts_assets.store.versions import refuse_set_back
 
 
 @dataclass(slots=True)
@@ -41,8 +43,11 @@ class BranchedLake(Lake):
 
     def versions(self, path: Sequence[str]) -> Iterator[TableState]:
         """Yield the versions of the lake's own table that are still there, the newest first."""
-        table = Lake(self.location).table(path)
-        for one in sorted(table.snapshots(), key=_number, reverse=True) if table is not None else ():
+        try:
+            table = refuse_set_back(self.catalog.load_table(self.identifier(path)))
+        except NoSuchTableError:
+            return
+        for one in sorted(table.snapshots(), key=_number, reverse=True):
             yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
 
     def begin(self, path: Sequence[str], version: int) -> Table:
