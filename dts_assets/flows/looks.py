@@ -254,6 +254,7 @@ def _topic_marks(
     key = (
         (pipeline.lake.identity(pipeline.name), pipeline.shaping_settings(), pipeline.kafka_partitions, files),
         (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
+        tuple(pipeline.ledger.copied_tables()),
     )
     found = _TOPICS.get(key)
     if found is None:

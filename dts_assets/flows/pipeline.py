@@ -158,6 +158,7 @@ class Pipeline:
             order=self.settings.traits.order,
             settings=self.shaping_settings(),
             comparisons=self.comparisons(),
+            copied=self.ledger.copied_tables(),
             past=past,
             judged=judged,
         )
@@ -225,6 +226,8 @@ class Pipeline:
             self._shape(),
             first and first.isoformat(),
         ]
+        if copied := [one.copy for one in self.ledger.copied_tables() if one.is_input]:
+            facts.append(",".join(copied))
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
     def check_shape(self) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.conversions import convert_changelogs
+from dts_assets.flows.copied_changes import copied_tasks
 from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
@@ -208,7 +209,7 @@ def _tasks(
             lake.evolve(pipeline.path(name), [one for one in DDL_COLUMNS if one[0] in missing])
     quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
     redelivered, wire, store = before.entries, pipeline.format, lake.file_store(pipeline.path("entries"))
-    return [
+    tasks = [
         TablesTask(
             paths,
             sizes,
@@ -223,6 +224,7 @@ def _tasks(
         )
         for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)
     ]
+    return [*tasks, *copied_tasks(pipeline, plan.copied, targets, quarantine, ddl, sources)]
 
 
 def _wanted(

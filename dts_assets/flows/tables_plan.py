@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.errors import IncompleteWindowError
+from dts_assets.flows.copied_changes import take_copies
 from dts_assets.flows.known_tables import known_names, known_sources, known_tables, register_shapes, stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.looks import looks
@@ -17,6 +18,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.renamed_tables import with_new_names
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import Column
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, WindowTable
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
@@ -39,14 +41,14 @@ class TablesPlan:
     """The decisions about a run before anything is decoded.
 
     ``marks`` are the marks that the windows are to have, ``stored`` the marks of now of all windows that are not settled, by
-    window start; for those the history has a past. The windows
-    of ``proven`` keep their rows and get another mark; the windows of ``again`` are made, those of ``appends`` by appending.
-    ``changelogs`` are the tables whose changelogs are written, ``run`` names the folder of the files. ``turn`` has the writer's
-    name, ``found`` the files that the system tables had of the windows when the run was planned. ``paused`` are the known tables
-    that stood still then: the run leaves all their layers as they are, also if a person resumes one meanwhile. ``catching_up``
-    has the windows that are made for some resumed tables alone, by window start. ``concerned`` are the tables that the run may
-    have work for, None for all; ``backlog`` are the rows of the backlog as the run found them, and ``lacking`` the tables there,
-    None for all. ``counted`` are the counts that the windows of ``again`` had.
+    window start; for those the history has a past. The windows of ``proven`` keep their rows and get another mark; the windows of
+    ``again`` are made, those of ``appends`` by appending. ``changelogs`` are the tables whose changelogs are written, ``run``
+    names the folder of the files. ``turn`` has the writer's name, ``found`` the files that the system tables had of the windows
+    when the run was planned. ``paused`` are the known tables that stood still then: the run leaves all their layers as they are,
+    also if a person resumes one meanwhile. ``catching_up`` has the windows that are made for some resumed tables alone, by window
+    start. ``concerned`` are the tables that the run may have work for, None for all; ``backlog`` are the rows of the backlog as
+    the run found them, and ``lacking`` the tables there, None for all. ``counted`` are the counts that the windows of ``again``
+    had. ``copied`` are the copied tables whose rows the run brings, by window start.
     """
 
     windows: tuple[Window, ...]
@@ -66,6 +68,7 @@ class TablesPlan:
     paused: Mapping[TableId, PausedTable]
     catching_up: Mapping[datetime, frozenset[TableId]]
     counted: tuple[WindowTable, ...]
+    copied: Mapping[datetime, tuple[CopiedTable, ...]]
     concerned: frozenset[TableId] | None
     backlog: tuple[BacklogTable, ...]
     lacking: frozenset[TableId] | None
@@ -113,6 +116,7 @@ def plan_tables(
     """
     pipeline.ledger.enter_turn(MARKED, turn)
     found = {name: _files_of_tables(pipeline, name, windows) for name in ("quarantine", "ddl", "redeliveries")}
+    take_copies(pipeline, windows)
     backlog, shapes = pipeline.ledger.backlog(), pipeline.ledger.table_shapes(windows)
     # All known tables: those of these windows are among them even if the registry file never heard of them.
     register_shapes(pipeline, stored_shapes(shapes))
@@ -157,6 +161,8 @@ def plan_tables(
         made_before = starts.intersection(stored) - open_windows(ingested.values())
         if concerned and made_before:  # rows may have moved to another table since
             concerned = with_new_names(pipeline, concerned)
+    appends = find_appends(again, stored, ingested, counted=counted, paused=paused) if selection.whole else NO_APPENDS
+    starts = {mark.window.start for mark in again}.difference(appends.marks)
     return TablesPlan(
         windows=tuple(windows),
         selection=selection,
@@ -166,9 +172,7 @@ def plan_tables(
         marks=tuple(marks),
         proven=tuple(proven),
         again=tuple(again),
-        appends=find_appends(again, stored, ingested, counted=counted, paused=paused)
-        if selection.whole
-        else NO_APPENDS,
+        appends=appends,
         tables=tables,
         changelogs=chosen_tables(tables, CHANGELOG, selection, without=paused, among=concerned),
         run=pipeline.new_run(),
@@ -181,6 +185,7 @@ def plan_tables(
             if (resumed := catches_up(stored.get(mark.window.start), mark, paused=paused))
         },
         counted=tuple(counted),
+        copied={start: some for start, some in topic.copied.items() if start in starts},
         concerned=concerned,
         backlog=tuple(backlog),
         lacking=lacking,

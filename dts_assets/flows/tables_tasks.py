@@ -21,13 +21,14 @@ from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder
+from dts_assets.stages.copied_entries import COPIED_COLUMNS, CopiedPart, without_kafka
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS
 from dts_assets.stages.document_rows import as_stored
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
-from dts_assets.wire.format import WireFormat
+from dts_assets.wire.format import ChangesFormat
 
 Done = TypeVar("Done")
 
@@ -49,12 +50,13 @@ class TablesTask:
     """The decoding of some entries files.
 
     The files of a window follow each other in ``paths``; ``bytes`` is their size in the store, by window start. ``sources`` are
-    the source tables of each table, where there are routes.
+    the source tables of each table, where there are routes. With ``copied`` the files are those of a copied table, and not of
+    entries.
     """
 
     paths: tuple[str, ...]
     bytes: Mapping[datetime, int]
-    format: WireFormat
+    format: ChangesFormat
     tables: Mapping[TableId, TableTarget]
     quarantine: WriteTarget
     ddl: WriteTarget
@@ -62,6 +64,7 @@ class TablesTask:
     wanted: EntriesWanted
     routes: Routes = NO_ROUTES
     sources: Mapping[TableId, tuple[TableId, ...]] = field(default_factory=dict)
+    copied: CopiedPart | None = None
 
 
 @dataclass(slots=True)
@@ -111,9 +114,7 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
         decoder = ChangelogDecoder(
             task.format, columns, task.wanted, files, rules=rules, routes=task.routes, sources=task.sources
         )
-        if task.wanted.statements or task.wanted.loads:
-            decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
-        decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
+        _read(task, decoder)
         for table, clause in decoder.refused.items():
             files.refuse(table, refused_by_rules(table, clause))
         closed = files.close()
@@ -123,6 +124,19 @@ def decode_changes(task: TablesTask, attempt: str) -> TablesResult:
         task.format.decoder, {start: took * size / whole for start, size in task.bytes.items()}, files.faults,
         decoder.compared, closed.compared, frozenset(decoder.left_out),
     )  # fmt: skip
+
+
+def _read(task: TablesTask, decoder: ChangelogDecoder) -> None:
+    """Give a decoder the entries of a task's files, or those that its copied rows are."""
+    if task.copied is not None:
+        if task.copied.empties:
+            decoder.read_statements([task.copied.emptying()])
+        rows = read_batches(task.entries_store, task.paths, COPIED_COLUMNS)
+        decoder.read(task.copied.entries(rows))
+        return
+    if task.wanted.statements or task.wanted.loads:
+        decoder.read_statements(read_batches(task.entries_store, task.paths, (*DDL_ENTRY_COLUMNS, "shard")))
+    decoder.read(read_batches(task.entries_store, task.paths, DML_ENTRY_COLUMNS, batch_bytes=decoder.chunk_bytes))
 
 
 class _Files:
@@ -144,6 +158,8 @@ class _Files:
     def rows(self, table: TableId, rows: pa.RecordBatch, *, compared: bool = False) -> None:
         if is_collection(self._task.tables[table].columns):
             rows = as_stored(rows)
+        if self._task.copied is not None:
+            rows = without_kafka(rows)
         if table not in self.faults:
             self._apart(table, lambda: self._writer(table, compared=compared).write(rows))
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.key_periods import KeyPeriod
@@ -445,4 +446,5 @@ LedgerRow: TypeAlias = (
     | SettledDay
     | BacklogTable
     | RemovedRows
+    | CopiedTable
 )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.gtids import greatest_numbers, server_and_number
@@ -26,6 +27,7 @@ from dts_assets.model.statement_words import tables_in_words
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.copied_tables import copies_inputs, reached_by, windows_of_copies
 from dts_assets.planning.cuts import cut_of_window
 from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
@@ -224,6 +226,7 @@ class TopicMarks:
 
     ``cuts`` has the position, the consistency and the GTID set of each cut. ``kafka_partitions`` are those of the topic,
     ``settings`` is the digest of the settings that shape rows. ``proven`` is the memory with which later windows are proven.
+    ``copied`` has the copied tables that windows take.
     """
 
     kafka_partitions: range
@@ -232,6 +235,7 @@ class TopicMarks:
     cuts: Mapping[datetime, tuple[SourcePosition | None, Consistency, str | None]]
     proofs: Mapping[datetime, WindowProof]
     proven: ProofState
+    copied: Mapping[datetime, tuple[CopiedTable, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -244,12 +248,14 @@ class TopicMarks:
         order: ChangeOrder,
         settings: str,
         comparisons: Iterable[Comparison] = (),
+        copied: Iterable[CopiedTable] = (),
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
         """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables.
 
-        The windows of ``past`` may be left out of ``rows``. Those of ``judged``, which goes further, get neither cut nor proof.
+        ``copied`` are the tables that were copied beside the stream. The windows of ``past`` may be left out of ``rows``. Those
+        of ``judged``, which goes further, get neither cut nor proof.
         """
         history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past)
         several = history.several_shards()
@@ -265,7 +271,12 @@ class TopicMarks:
             for start, mine in by_window.items()
         }
         before = judged if judged.until is not None else past
-        found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs)
+        copied = tuple(copied)
+        reached = {
+            start: reached_by(mine, history.lineages, cuts[start][0]) for start, mine in by_window.items() if copied
+        }
+        taken = windows_of_copies(copied, reached)
+        found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs, taken)
         proofs, proven = found._prove(later)
         return replace(found, proofs=proofs, proven=proven)
 
@@ -307,7 +318,8 @@ class TopicMarks:
         if cut is not None and cut.lineage:  # other windows tell what lineage a CHECKPOINT has
             rests_on += f"; {consistency} at {cut}"
         proven = input_text(f"{PROOF_INPUT}{window.key}", rests_on)
-        return (*self.history.inputs(window, self.kafka_partitions), proven)
+        copied = copies_inputs(self.copied.get(window.start, ()))
+        return (*self.history.inputs(window, self.kafka_partitions), *copied, proven)
 
     def mark(self, window: Window) -> Cut:
         """Return the row of ``cuts`` of a window all of whose cells are stored."""

@@ -26,6 +26,7 @@ from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
+from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, registered_formats, traits_of
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
@@ -205,6 +206,7 @@ class Subscription(Snapshots):
         default_factory=dict,
         description="Row filters in a part of Spark SQL, by globs of tables, of which the first that matches counts.",
     )
+    bootstrap: Bootstrap | None = Field(None, description="Where tables are copied from, to begin with or anew.")
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."
     )

@@ -50,7 +50,7 @@ from dts_assets.stages.rows_at_places import RowsAtPlaces
 from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
-from dts_assets.wire.format import MOST_CELLS, DecodedChanges, Rejected, TableChanges, ToldKeys, WireFormat
+from dts_assets.wire.format import MOST_CELLS, ChangesFormat, DecodedChanges, Rejected, TableChanges, ToldKeys
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -131,7 +131,7 @@ class ChangelogDecoder:
 
     def __init__(
         self,
-        wire: WireFormat,
+        wire: ChangesFormat,
         columns: Mapping[TableId, tuple[Column, ...]],
         wanted: EntriesWanted,
         sink: ChangelogSink,

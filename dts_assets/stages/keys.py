@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.copied_tables import NO_KAFKA_PARTITION
 from dts_assets.stages.row_hash import row_hashes
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -233,6 +234,11 @@ def among_sorted(numbers: Hashes | Numbers, known: Hashes | Numbers) -> Mask:
 def as_mask(array: pa.Array) -> Mask:
     """Return an Arrow array of booleans without nulls for numpy."""
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def as_partitions(array: pa.Array) -> Numbers:
+    """Return Kafka partitions as numbers: rows of copied tables, which have none, get a number of their own."""
+    return as_numbers(array.fill_null(NO_KAFKA_PARTITION))
 
 
 def as_numbers(array: pa.Array) -> Numbers:

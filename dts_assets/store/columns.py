@@ -148,6 +148,17 @@ STATEMENTS: tuple[NamedType, ...] = (
 )
 """The changes of a source table as statements of SQL, one row each."""
 
+COPIED: tuple[NamedType, ...] = (
+    ("copy", "string"),
+    ("chunk", "int"),
+    ("key_from", "string"),
+    ("key_until", "string"),
+    ("source_position", POSITION),
+    ("read_at", "timestamp"),
+    ("row_number", "int"),
+)
+"""The columns of a copied table beside ``row``: the copy, the chunk, its key range and its low watermark."""
+
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),
     ("_kafka_partition", "int"),
@@ -241,6 +252,15 @@ def changelog_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:
         ("epoch", "int"),
         ("window_start", "timestamp"),
     )
+
+
+def copied_columns(columns: Iterable[tuple[str, str]]) -> tuple[NamedType, ...]:
+    """Return the columns of a copied table whose columns are ``string`` or ``binary``: ``[("id", "string")]``.
+
+    Values are texts as the source gives them, so that the types of the lake may become others later.
+    """
+    row = "struct<" + ",".join(_struct_field(name, kind) for name, kind in columns) + ">"
+    return (*COPIED, ("row", row))
 
 
 def snapshot_columns(columns: Sequence[Column]) -> tuple[NamedType, ...]:

@@ -21,6 +21,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.ledger_rows import (
     BacklogTable,
     Comparison,
@@ -141,7 +142,7 @@ class Ledger:
         """Return the leases by part, and the files that they stand in."""
         table = self._ensure("leases")
         files = files_in(table, {})
-        rows = [row for file in files for row in rows_of_file(table, file, Lease, ())]
+        rows = (row for file in files for row in rows_of_file(table, file, Lease, ()))
         return sorted(rows, key=lambda row: row.part), tuple(file.file_path for file in files)
 
     def paused_tables(self) -> list[PausedTable]:
@@ -167,6 +168,14 @@ class Ledger:
     def change_removed_rows(self, change: Callable[[Sequence[RemovedRows]], Sequence[RemovedRows]]) -> None:
         """Replace all that is known of removals by the result of ``change``; see ``_change_all``."""
         self._change_all("removed_rows", RemovedRows, change)
+
+    def copied_tables(self) -> list[CopiedTable]:
+        """Return the tables that were copied beside the stream, by their begin."""
+        return sorted(self._read(CopiedTable, "copied_tables", None), key=lambda row: (row.began, row.copy))
+
+    def change_copied_tables(self, change: Callable[[Sequence[CopiedTable]], Sequence[CopiedTable]]) -> None:
+        """Replace all copied tables by the result of ``change``; see ``_change_all``."""
+        self._change_all("copied_tables", CopiedTable, change)
 
     def replace_leases(self, rows: Sequence[Lease], *, base: Collection[str]) -> None:
         """Make ``rows`` all the leases, if they still stand in the files ``base``.

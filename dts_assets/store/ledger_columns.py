@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.delivery import CellDelivery
 from dts_assets.model.ledger_rows import (
     BacklogTable,
@@ -51,6 +52,7 @@ LEDGER_COLUMNS: Mapping[str, tuple[NamedType, ...]] = MappingProxyType(
         "settled_days": columns_of(SettledDay, SPREAD),
         "backlog": columns_of(BacklogTable, SPREAD),
         "removed_rows": columns_of(RemovedRows, SPREAD),
+        "copied_tables": columns_of(CopiedTable, SPREAD),
     }
 )
 """The columns of each table of the ledger. A table that an earlier version made is widened when it is opened."""

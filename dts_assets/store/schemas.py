@@ -23,6 +23,7 @@ from dts_assets.store import columns as declared
 from dts_assets.store.columns import (
     NamedType,
     changelog_columns,
+    copied_columns,
     flat_name,
     history_columns,
     snapshot_columns,
@@ -112,6 +113,16 @@ def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
         iceberg_schema(changelog_columns(columns)),
         partition_by=("window_start",),
         metrics=("window_start", "event_time", "kafka_partition", "kafka_offset", *POSITION_COLUMNS),
+        extra=_source_name(table),
+    )
+
+
+def copied_layout(table: TableId, columns: Iterable[tuple[str, str]]) -> TableLayout:
+    """Return the layout of a copied table, which is replaced chunk by chunk."""
+    return layout(
+        iceberg_schema(copied_columns(columns)),
+        partition_by=("copy", "chunk"),
+        metrics=("copy", "chunk"),
         extra=_source_name(table),
     )
 
@@ -214,6 +225,7 @@ SYSTEM_TABLES: Mapping[str, TableLayout] = MappingProxyType(
         "settled_days": _system(LEDGER_COLUMNS["settled_days"], ()),
         "backlog": _system(LEDGER_COLUMNS["backlog"], ()),
         "removed_rows": _system(LEDGER_COLUMNS["removed_rows"], ()),
+        "copied_tables": _system(LEDGER_COLUMNS["copied_tables"], ()),
         "raw_windows": RAW_WINDOWS,
         **{name: _ledger(name) for name in ("windows", "window_tables", "cuts", "table_shapes", "comparisons")},
     }

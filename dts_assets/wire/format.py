@@ -191,6 +191,21 @@ class DecodedChanges:
     unknown: Mapping[str, int]
 
 
+class ChangesFormat(Protocol):
+    """The part of a format that makes changes of entries; rows that were copied beside the stream have no other part."""
+
+    traits: ClassVar[FormatTraits]
+
+    @property
+    def decoder(self) -> str:
+        """The parser with its version; see :attr:`WireFormat.decoder`."""
+        ...
+
+    def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
+        """Return the row changes of DML entries; see :meth:`WireFormat.changes`."""
+        ...
+
+
 class WireFormat(Protocol):
     """One vendor encoding, as a frozen and picklable value made from a subscription's settings.
 

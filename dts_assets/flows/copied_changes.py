@@ -1,0 +1,93 @@
+"""The rows of copied tables as an input of windows: which window takes them, and the tasks that decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from dts_assets.flows.known_tables import known_names
+from dts_assets.flows.looks import looks
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.tables_tasks import TablesTask, TableTarget
+from dts_assets.model.copied_tables import NO_KAFKA_PARTITION, CopiedTable, CopyKind
+from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.spans import Cell
+from dts_assets.model.tables import TableId
+from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.windows import Window
+from dts_assets.planning.copied_tables import taken_by
+from dts_assets.stages.copied_entries import CopiedPart
+from dts_assets.store.files import WriteTarget
+from dts_assets.store.lake import StoredFile
+from dts_assets.wire.copied_rows import CopiedRows
+
+COPIES = "copies"
+"""The part of the path of copied tables behind the subscription: ``shop.copies.shopdb.orders``."""
+
+_TASK_BYTES = 64 << 20
+"""Bytes of files that one task decodes."""
+
+
+def take_copies(pipeline: Pipeline, windows: Sequence[Window]) -> None:
+    """Note which of some windows take which copied tables, and describe these tables there.
+
+    A copy stays with its window from then on, so that a window made again has equal rows.
+    """
+    waiting = [one for one in pipeline.ledger.copied_tables() if one.is_input and one.window_start is None]
+    if not waiting:
+        return
+    look = next(look for look in looks(pipeline, known_names(pipeline)) if look.judges(windows))
+    by_start = {window.start: window for window in windows}
+    taken = {name: start for name, start in taken_by(waiting, look.topic.copied).items() if start in by_start}
+    if not taken:
+        return
+    for start in sorted(set(taken.values())):
+        mine = [one for one in pipeline.ledger.copied_tables() if taken.get(one.copy, one.window_start) == start]
+        rows = [TableShapeRow(NO_KAFKA_PARTITION, start, one.table, one.columns, one.low, CODE_VERSION) for one in mine]
+        pipeline.ledger.replace_table_shapes([Cell(NO_KAFKA_PARTITION, by_start[start])], rows)
+    pipeline.ledger.change_copied_tables(
+        lambda rows: [replace(one, window_start=taken.get(one.copy, one.window_start)) for one in rows]
+    )
+
+
+def copied_tasks(
+    pipeline: Pipeline,
+    copied: Mapping[datetime, Sequence[CopiedTable]],
+    targets: Mapping[TableId, TableTarget],
+    quarantine: WriteTarget,
+    ddl: WriteTarget,
+    sources: Mapping[TableId, tuple[TableId, ...]],
+) -> Iterator[TablesTask]:
+    """Yield the tasks that decode copied tables, by the window that takes them; tables without a target are passed over."""
+    routes, lake = pipeline.settings.routes, pipeline.lake
+    for start, tables in copied.items():
+        for one in tables:
+            if (routes.decoded_table(one.table) if routes else one.table) not in targets:
+                continue
+            path = copies_path(pipeline, one.table)
+            files = lake.data_files(path, {"copy": {one.copy}})
+            part = CopiedPart(one, start, empties=one.kind is not CopyKind.REPAIR)
+            for number, some in enumerate(_by_size(files)):
+                mine = replace(part, empties=part.empties and not number)
+                wire = CopiedRows(pipeline.settings.source_time_zone, mine.operation)
+                yield TablesTask(
+                    tuple(file.path for file in some), {start: sum(file.bytes for file in some)}, wire, targets, quarantine,
+                    ddl, lake.file_store(path), mine.wanted(), routes, sources, mine,
+                )  # fmt: skip
+
+
+def copies_path(pipeline: Pipeline, table: TableId) -> tuple[str, ...]:
+    """Return the path of a copied table in the lake: ``("shop", "copies", "shopdb", "orders")``."""
+    return pipeline.table_path(COPIES, table)
+
+
+def _by_size(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
+    """Yield files in groups of about the bytes of a task, at least one group: a table without rows is emptied, too."""
+    group: list[StoredFile] = []
+    for file in files:
+        if group and sum(one.bytes for one in group) + file.bytes > _TASK_BYTES:
+            yield group
+            group = []
+        group.append(file)
+    yield group

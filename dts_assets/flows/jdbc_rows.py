@@ -1,0 +1,196 @@
+"""Chunks of a table read from a database by Spark's JDBC reader, and written to the lake by the tasks that read them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.copied_tables import CopiedChunk
+from dts_assets.model.positions import SourcePosition
+from dts_assets.settings.bootstrap import Jdbc
+from dts_assets.sources.mysql_server import BinlogPlace, SourceTable, sql_table, sql_value
+from dts_assets.stages.copied_texts import copy_query
+from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
+
+DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
+"""The driver that Spark reads MySQL and MariaDB with, by its Maven coordinates.
+
+A session gets it when the first table is copied, so that nobody else waits for it.
+"""
+
+_CLASS = "org.mariadb.jdbc.Driver"
+_FETCH = "10000"
+"""Rows that the driver takes at once, so that it never holds a whole chunk."""
+
+_SNAPSHOT = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+_IN_UTC = "SET time_zone = '+00:00'"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk that was read, with its files, which are not committed yet."""
+
+    chunk: CopiedChunk
+    files: tuple[WrittenFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The work of the tasks that read chunks: partition for partition one chunk."""
+
+    target: WriteTarget
+    copy: str
+    chunks: tuple[CopiedChunk, ...]
+    columns: tuple[ColumnShape, ...]
+    lineage: int
+
+
+def read_chunks(
+    spark: SparkSession,
+    jdbc: Jdbc,
+    table: SourceTable,
+    chunks: Sequence[CopiedChunk],
+    target: WriteTarget,
+    *,
+    copy: str,
+    lineage: int,
+    since: BinlogPlace,
+    tells_position: bool,
+) -> list[ReadChunk]:
+    """Read chunks, one connection for each, and write their rows to ``target``.
+
+    ``since`` is the end of the binlog before. A server that ``tells_position`` shows the exact place of the snapshot that each
+    chunk is read from, which is its low and high watermark then; of others the high watermark is left open.
+    """
+    _add_driver(spark)
+    query, names = copy_query(sql_table(table.table), table.columns, key=table.key, tells_position=tells_position)
+    frame = spark.read.jdbc(
+        _url(jdbc),
+        query,
+        predicates=[_predicate(table, chunk) for chunk in chunks],
+        properties={
+            "driver": _CLASS,
+            "user": jdbc.user,
+            "password": jdbc.password,
+            "fetchsize": _FETCH,
+            "sessionInitStatement": _SNAPSHOT if tells_position else _IN_UTC,
+        },
+    )
+    low = SourcePosition(lineage, since.file, since.position)
+    begun = tuple(replace(chunk, low=low) for chunk in chunks)
+    work = _Work(target, copy, begun, table.columns, lineage)
+    wanted = frame.select(*names, *(("p",) if tells_position else ()))
+    rows = wanted.mapInArrow(_writing(work), "number int, result binary").collect()
+    return [pickle.loads(row["result"]) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def _add_driver(spark: SparkSession) -> None:
+    """Give a session the driver, unless it has one: by ``spark.jars``, or because a table was copied before."""
+    artifact = DRIVER.split(":")[1]
+    if not any(artifact in row[0] for row in spark.sql("LIST JARS").collect()):
+        spark.sql(f"ADD JAR ivy://{DRIVER}?transitive=false")
+
+
+def _url(jdbc: Jdbc) -> str:
+    """Return the address by which Spark knows that names stand in backticks, and the driver that it may read it.
+
+    Spark takes ``jdbc:mariadb`` for a database that quotes names with ``"``, which is a text there.
+    """
+    host = f"[{jdbc.host}]" if ":" in jdbc.host else jdbc.host
+    options = "&".join(filter(None, ["permitMysqlScheme=true", "connectionTimeZone=UTC", jdbc.options]))
+    return f"jdbc:mysql://{host}:{jdbc.port}/?{options}"
+
+
+def _predicate(table: SourceTable, chunk: CopiedChunk) -> str:
+    parts = []
+    if table.key is not None:
+        column = table.column(table.key)
+        parts += [] if chunk.key_from is None else [f"k0 > {sql_value(chunk.key_from, column)}"]
+        parts += [] if chunk.key_until is None else [f"k0 <= {sql_value(chunk.key_until, column)}"]
+    return " AND ".join(parts) or "1 = 1"
+
+
+def _writing(work: _Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        attempt = f"{number:05d}-{0 if context is None else context.attemptNumber()}"
+        found = write_chunk(work.target, work.copy, work.chunks[number], work.columns, batches, attempt, work.lineage)
+        yield pa.RecordBatch.from_pydict(
+            {"number": pa.array([number], pa.int32()), "result": pa.array([pickle.dumps(found)], pa.binary())}
+        )
+
+    return each
+
+
+def write_chunk(
+    target: WriteTarget,
+    copy: str,
+    chunk: CopiedChunk,
+    columns: Sequence[ColumnShape],
+    batches: Iterable[pa.RecordBatch],
+    attempt: str,
+    lineage: int,
+) -> ReadChunk:
+    """Write the rows of a chunk, and return it with its files.
+
+    ``batches`` have a column of texts or bytes for each of ``columns``, in their order, and behind them the place in the binlog
+    where rows tell it: ``mysql-bin.000004,1187``.
+    """
+    read_at, count = datetime.now(UTC), 0
+    with TableWriter(target, attempt) as writer:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if not count and batch.num_columns > len(columns):
+                place = _place(batch.column(len(columns))[0].as_py(), lineage)
+                chunk = replace(chunk, low=place, high=place)
+            rows = _stored_rows(copy, chunk, columns, batch, read_at, count)
+            writer.write_partition((copy, chunk.number), rows)
+            count += batch.num_rows
+        return ReadChunk(replace(chunk, rows=count, read_at=read_at), writer.close())
+
+
+def _place(text: str, lineage: int) -> SourcePosition:
+    file, _, position = text.rpartition(",")
+    place = BinlogPlace.of(file, position)
+    return SourcePosition(lineage, place.file, place.position)
+
+
+def _stored_rows(
+    copy: str, chunk: CopiedChunk, columns: Sequence[ColumnShape], batch: pa.RecordBatch, read_at: datetime, before: int
+) -> pa.RecordBatch:
+    count, low = batch.num_rows, chunk.low
+    assert low is not None, "a chunk has a low watermark before it is read"
+    position = pa.StructArray.from_arrays(
+        [
+            pa.array(np.full(count, low.lineage, np.int32)),
+            pa.array(np.full(count, low.file, np.int64)),
+            pa.array(np.full(count, low.position, np.int64)),
+        ],
+        names=["lineage", "file", "position"],
+    )
+    row = pa.StructArray.from_arrays(
+        batch.columns[: len(columns)],
+        fields=[pa.field(column.name, values.type) for column, values in zip(columns, batch.columns, strict=False)],
+    )
+    return pa.RecordBatch.from_pydict(
+        {
+            "copy": pa.repeat(copy, count),
+            "chunk": pa.array(np.full(count, chunk.number, np.int32)),
+            "key_from": pa.repeat(pa.scalar(chunk.key_from, pa.string()), count),
+            "key_until": pa.repeat(pa.scalar(chunk.key_until, pa.string()), count),
+            "source_position": position,
+            "read_at": pa.repeat(pa.scalar(read_at, pa.timestamp("us", tz="UTC")), count),
+            "row_number": pa.array(np.arange(before, before + count, dtype=np.int32)),
+            "row": row,
+        }
+    )

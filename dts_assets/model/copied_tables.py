@@ -1,0 +1,106 @@
+"""Copies of source tables, whose rows did not come from Kafka, and the chunks that they are read in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+
+NO_KAFKA_PARTITION = -1
+"""The number under which the ledger counts rows of copies, which have no Kafka partition."""
+
+
+class CopyKind(StrEnum):
+    """The reason of a copy.
+
+    ``bootstrap``: the table begins with it. ``resync``: it takes the place of what the table had. ``repair``: single rows of it
+    take the place of those with their keys.
+    """
+
+    BOOTSTRAP = "bootstrap"
+    RESYNC = "resync"
+    REPAIR = "repair"
+
+
+class CopyState(StrEnum):
+    """The progress of a copy: its chunks are being read, all of them were, or a person has given it up."""
+
+    READING = "reading"
+    COPIED = "copied"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """A part of a copy: the rows whose first key column lies above ``key_from`` and not above ``key_until``.
+
+    The keys are texts of the source, None for no bound. The rows are as they were at some position from ``low`` to ``high``;
+    all of these are None before the chunk was read.
+    """
+
+    number: int
+    key_from: str | None
+    key_until: str | None
+    low: SourcePosition | None = None
+    high: SourcePosition | None = None
+    rows: int | None = None
+    read_at: datetime | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """True if the rows of the chunk are in the lake."""
+        return self.rows is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTable:
+    """A row of ``copied_tables``: a copy of a source table, made beside the stream.
+
+    ``copy`` is its name, ``origin`` says where the rows came from, without secrets. ``columns`` are those of the table when it
+    was copied. ``window_start`` is the start of the window whose changelogs have the rows; None before a run has taken them.
+    """
+
+    copy: str
+    table: TableId
+    kind: CopyKind
+    state: CopyState
+    origin: str
+    columns: tuple[ColumnShape, ...]
+    chunks: tuple[CopiedChunk, ...]
+    began: datetime
+    ended: datetime | None = None
+    window_start: datetime | None = None
+
+    @property
+    def low(self) -> SourcePosition | None:
+        """The least position that the rows may be of; None before the first chunk was read."""
+        return min((one.low for one in self.chunks if one.low is not None), default=None)
+
+    @property
+    def high(self) -> SourcePosition | None:
+        """The position from which on the stream has decided about every row; None before the first chunk was read."""
+        return max((one.high for one in self.chunks if one.high is not None), default=None)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that were copied so far."""
+        return sum(one.rows or 0 for one in self.chunks)
+
+    @property
+    def left(self) -> tuple[CopiedChunk, ...]:
+        """The chunks that were not read yet."""
+        return tuple(one for one in self.chunks if not one.is_read)
+
+    @property
+    def is_input(self) -> bool:
+        """True if a window takes, or is to take, the rows."""
+        return self.state is CopyState.COPIED
+
+    def with_chunks(self, read: tuple[CopiedChunk, ...]) -> CopiedTable:
+        """Return the copy with chunks that have been read."""
+        by_number = {one.number: one for one in read}
+        return replace(self, chunks=tuple(by_number.get(one.number, one) for one in self.chunks))

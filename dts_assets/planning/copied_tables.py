@@ -1,0 +1,83 @@
+"""The windows that take the rows of copies, and the tables of which a moment lies inside their copy.
+
+A copy is an input of the first window whose cut reaches its greatest high watermark. Then every change that came while the rows
+were read is in the lake, and the stream decides about each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+
+from dts_assets.model.copied_tables import CopiedTable, CopyKind
+from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.planning.staleness import input_text
+from dts_assets.planning.topic_lineages import Lineages
+
+COPY_INPUT = "copy:"
+"""The beginning of the names under which windows record the copies that their changelogs have."""
+
+
+def windows_of_copies(
+    copies: Iterable[CopiedTable], cuts: Mapping[datetime, SourcePosition | None]
+) -> dict[datetime, tuple[CopiedTable, ...]]:
+    """Return the copies that each window takes, by window start, in the order of their begin.
+
+    A copy stays with the window that has taken it. ``cuts`` are those of stored windows by their starts; windows that take no
+    copy are left out.
+    """
+    found: dict[datetime, list[CopiedTable]] = {}
+    starts = sorted(cuts)
+    for copy in sorted(copies, key=lambda one: (one.began, one.copy)):
+        high = copy.high
+        if not copy.is_input or high is None:
+            continue
+        start = copy.window_start
+        if start is None:
+            start = next((one for one in starts if (cut := cuts[one]) is not None and cut >= high), None)
+        if start is not None:
+            found.setdefault(start, []).append(copy)
+    return {start: tuple(some) for start, some in found.items()}
+
+
+def reached_by(rows: Iterable[IngestWindow], lineages: Lineages, cut: SourcePosition | None) -> SourcePosition | None:
+    """Return the position that a window reaches: its cut, or its last entry where messages tell no CHECKPOINT.
+
+    ``rows`` are the marks of ingest of the window.
+    """
+    if cut is not None:
+        return cut
+    found = [
+        SourcePosition(lineages.of_run(row.kafka_partition, run, epoch=row.epoch)[1], run.last.file, run.last.position)
+        for row in rows
+        for run in row.runs
+    ]
+    return max(found, default=None)
+
+
+def copies_inputs(copies: Iterable[CopiedTable]) -> tuple[str, ...]:
+    """Return the inputs of a window that takes some copies: ``("copy:5d41402abc4b=1200 rows",)``."""
+    return tuple(input_text(f"{COPY_INPUT}{one.copy}", f"{one.rows} rows") for one in copies)
+
+
+def copied_meanwhile(copies: Iterable[CopiedTable], position: SourcePosition) -> frozenset[TableId]:
+    """Return the tables that nobody knows as of a position, because a copy was not complete then.
+
+    They are tables whose first rows are a copy which was made later, and those of which rows were being read.
+    """
+    found = set()
+    for copy in copies:
+        low, high = copy.low, copy.high
+        if not copy.is_input or low is None or high is None or copy.kind is CopyKind.REPAIR:
+            continue
+        if low <= position < high or (copy.kind is CopyKind.BOOTSTRAP and position < low):
+            found.add(copy.table)
+    return frozenset(found)
+
+
+def taken_by(copies: Iterable[CopiedTable], windows: Mapping[datetime, Collection[CopiedTable]]) -> dict[str, datetime]:
+    """Return the windows that copies are taken by for the first time, by the names of the copies."""
+    starts = {copy.copy: start for start, some in windows.items() for copy in some}
+    return {one.copy: starts[one.copy] for one in copies if one.window_start is None and one.copy in starts}

@@ -1,0 +1,248 @@
+"""A running MySQL or MariaDB as a source of copies: its tables, the ranges of their keys, and the position of its binlog.
+
+Rows are read elsewhere, by JDBC. Here are the small questions, over one connection of the driver PyMySQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dts_assets.errors.databases import CopyError, DatabaseError, UnreachableDatabaseError
+from dts_assets.errors.machine import MissingExtraError
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.positions import file_number
+from dts_assets.model.tables import TableId
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+_OWN = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+"""The databases of the server itself."""
+
+_ACCESS_DENIED = (1044, 1045, 1142, 1227, 1698)
+_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPlace:
+    """A place between two transactions of a server's binlog: the number of its file, and the position in the file."""
+
+    file: int
+    position: int
+
+    @classmethod
+    def of(cls, file_name: str, position: int | str) -> BinlogPlace:
+        """Return the place in a file: ``mysql-bin.000004`` and ``1187``."""
+        return cls(file_number(file_name), int(position))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of a server, and its columns as they are declared.
+
+    ``key`` is the first column of its primary key, by which it is read in ranges; None where it is read as a whole.
+    """
+
+    table: TableId
+    columns: tuple[ColumnShape, ...]
+    key: str | None
+    estimated_rows: int
+
+    @property
+    def has_key(self) -> bool:
+        """True if the table has a primary key."""
+        return any(one.is_key for one in self.columns)
+
+    def column(self, name: str) -> ColumnShape:
+        """Return a column by its name."""
+        return next(one for one in self.columns if one.name == name)
+
+
+@dataclass(slots=True)
+class MySqlServer:
+    """The address of a server, and the questions to it. The password is in no text of the value."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(default="", repr=False)
+    socket: str | None = None
+    _connection: Connection | None = field(default=None, init=False, repr=False)
+
+    @property
+    def place(self) -> str:
+        """Host and port, for people."""
+        return f"{self.host}:{self.port}"
+
+    @contextmanager
+    def connected(self) -> Iterator[MySqlServer]:
+        """Hold a connection for the length of the block.
+
+        Raises:
+            MissingExtraError: The driver is not installed.
+            DatabaseError: The server refuses the user.
+            UnreachableDatabaseError: Nobody answers.
+        """
+        try:
+            import pymysql
+        except ImportError as missing:
+            raise MissingExtraError("A copy from a database", "mysql", str(missing.name)) from None
+        place = {"unix_socket": self.socket} if self.socket else {"host": self.host, "port": self.port}
+        try:
+            self._connection = pymysql.connect(
+                **place, user=self.user, password=self.password, charset="utf8mb4", autocommit=True,
+                connect_timeout=_SECONDS, init_command="SET time_zone = '+00:00'",
+            )  # fmt: skip
+        except pymysql.err.MySQLError as error:
+            raise self._fault(error) from None
+        try:
+            yield self
+        finally:
+            self._connection.close()
+            self._connection = None
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement.
+
+        Raises:
+            DatabaseError: The server refuses the statement.
+            UnreachableDatabaseError: The connection broke off.
+        """
+        import pymysql
+
+        assert self._connection is not None, "questions are asked within connected()"
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(statement, values or None)
+                return list(cursor.fetchall())
+        except pymysql.err.MySQLError as error:
+            raise self._fault(error) from None
+
+    def _fault(self, error: Exception) -> DatabaseError:
+        """Return an error for people; the server's own text is left out, since it may quote values."""
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        if code in _ACCESS_DENIED:
+            rights = "SELECT, and REPLICATION CLIENT or BINLOG MONITOR to see the position of the binlog"
+            return DatabaseError(self.place, f"it refuses the user {self.user} (error {code}); grant {rights}")
+        if code in (0, 2003, 2006, 2013, 1040, 1053):
+            return UnreachableDatabaseError(
+                self.place, f"it does not answer, or broke the connection off (error {code})"
+            )
+        return DatabaseError(self.place, f"it refuses a question (error {code})")
+
+    @property
+    def is_mariadb(self) -> bool:
+        """True for a MariaDB, which tells the binlog's position of a consistent snapshot."""
+        return "mariadb" in str(self.rows("SELECT VERSION()")[0][0]).lower()
+
+    def place_of_binlog(self) -> BinlogPlace:
+        """Return the end of the binlog now.
+
+        Raises:
+            DatabaseError: The server writes no binlog, or the user may not see its position.
+        """
+        try:
+            found = self.rows("SHOW MASTER STATUS")
+        except DatabaseError as error:
+            if isinstance(error, UnreachableDatabaseError) or "error 1064" not in error.what:
+                raise
+            found = self.rows("SHOW BINARY LOG STATUS")  # since MySQL 8.4
+        if not found:
+            what = "it writes no binlog (log_bin), so nothing tells which changes its rows hold; name a server that writes one"
+            raise DatabaseError(self.place, what)
+        return BinlogPlace.of(found[0][0], found[0][1])
+
+    def tables(self, takes: Callable[[TableId], bool]) -> list[TableId]:
+        """Return the tables of the server that a function takes, by name; views and the server's own are left out."""
+        rows = self.rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"
+        )
+        tables = (TableId(_text(database), "", _text(name)) for database, name in rows if _text(database) not in _OWN)
+        return sorted(filter(takes, tables))
+
+    def table(self, table: TableId) -> SourceTable:
+        """Return a table as it is declared now.
+
+        Raises:
+            CopyError: There is no such table, or the user may not see it.
+        """
+        where = "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+        names = (table.database, table.table)
+        found = self.rows(
+            f"SELECT COLUMN_NAME, COLUMN_TYPE, COLUMN_KEY FROM information_schema.COLUMNS {where} ORDER BY ORDINAL_POSITION",
+            names,
+        )
+        if not found:
+            what = f"the database at {self.place} shows no such table to {self.user}"
+            raise CopyError(str(table), what, "look at its name, and grant SELECT on it")
+        columns = tuple(ColumnShape(_text(name), _text(kind), _text(key) == "PRI") for name, kind, key in found)
+        keys = self.rows(
+            f"SELECT COLUMN_NAME FROM information_schema.STATISTICS {where} AND INDEX_NAME = 'PRIMARY' AND SEQ_IN_INDEX = 1",
+            names,
+        )
+        rows = self.rows(f"SELECT TABLE_ROWS FROM information_schema.TABLES {where}", names)
+        first = next((one for one in columns if keys and one.name == _text(keys[0][0])), None)
+        key = first.name if first is not None and has_ranges(first) else None
+        return SourceTable(table, columns, key, int(rows[0][0] or 0) if rows else 0)
+
+    def key_bounds(self, table: SourceTable, *, rows: int) -> Iterator[str]:
+        """Yield texts of key values that cut a table into ranges of about so many rows, in the server's own order.
+
+        The walk is along the primary key, and reads no other column.
+        """
+        assert table.key is not None, "a table without a key has no ranges"
+        key, name = sql_name(table.key), sql_table(table.table)
+        text = text_of_key(table.column(table.key))
+        last: str | None = None
+        while True:
+            above = "" if last is None else f"WHERE {key} > {sql_value(last, table.column(table.key))}"
+            found = self.rows(f"SELECT {text} FROM {name} {above} ORDER BY {key} LIMIT 1 OFFSET {rows - 1}")
+            if not found or found[0][0] is None:
+                return
+            last = _text(found[0][0])
+            yield last
+
+
+def sql_name(name: str) -> str:
+    """Return a name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def sql_table(table: TableId) -> str:
+    """Return a table's name with its database: ```shopdb`.`orders```."""
+    return f"{sql_name(table.database)}.{sql_name(table.table)}"
+
+
+_BYTES = re.compile(r"\s*(var)?binary\b", re.I)
+_NUMBERS = re.compile(r"\s*(tiny|small|medium|big)?int|\s*(decimal|year)\b", re.I)
+_TEXTS = re.compile(r"\s*(var)?char\b|\s*(date|datetime|timestamp)\b", re.I)
+
+
+def has_ranges(column: ColumnShape) -> bool:
+    """Return whether comparisons and the order of a key column agree on the server, and its texts are its values.
+
+    Those of ENUM and BIT do not, and FLOAT's texts are rounded.
+    """
+    return any(one.match(column.original_type) for one in (_BYTES, _NUMBERS, _TEXTS))
+
+
+def text_of_key(column: ColumnShape) -> str:
+    """Return an expression for the text of a key column, from which :func:`sql_value` makes the value again."""
+    name = sql_name(column.name)
+    return f"HEX({name})" if _BYTES.match(column.original_type) else f"CONVERT({name} USING utf8mb4)"
+
+
+def sql_value(text: str, column: ColumnShape) -> str:
+    """Return the text of a key as a value of SQL, whatever characters it has and modes the session."""
+    if _BYTES.match(column.original_type):
+        return f"X'{text}'"
+    # A literal with an introducer takes on the collation of the column that it is compared with.
+    return text if _NUMBERS.match(column.original_type) else f"_utf8mb4 X'{text.encode().hex()}'"
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,55 @@
+"""Columns of MySQL and MariaDB as texts that name exactly their values, by expressions of SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dts_assets.model.columns import ColumnShape, mysql_type, quoted
+
+_FLOAT = re.compile(r"\s*float\b", re.I)
+_BIT = re.compile(r"\s*bit\b", re.I)
+_TEXT = re.compile(r"\s*((var)?char|(tiny|medium|long)?text|enum|set|json)\b", re.I)
+
+POSITION = (
+    "(SELECT GROUP_CONCAT(VARIABLE_VALUE ORDER BY VARIABLE_NAME) FROM information_schema.SESSION_STATUS "
+    "WHERE VARIABLE_NAME IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION'))"
+)
+"""The place in the binlog of a MariaDB's consistent snapshot, which all rows of a transaction show: ``mysql-bin.000004,1187``."""
+
+
+def stored_kind(column: ColumnShape) -> str:
+    """Return the type in which values of a column are copied, ``binary`` or ``string``."""
+    return "binary" if mysql_type(column.original_type) == "binary" else "string"
+
+
+def text_of(column: ColumnShape) -> str:
+    """Return the expression for a column's text; bytes stay as they are.
+
+    The text of a FLOAT is that of its double, since the server rounds a FLOAT's own text to six digits.
+    """
+    name, kind = quoted(column.name), column.original_type
+    if stored_kind(column) == "binary":
+        return name
+    if _FLOAT.match(kind):
+        return f"CONVERT({name} + 0e0 USING utf8mb4)"
+    if _BIT.match(kind):
+        return f"CONVERT(CAST({name} AS UNSIGNED) USING utf8mb4)"
+    return f"CONVERT({name} USING utf8mb4)"
+
+
+def copy_query(
+    table: str, columns: Sequence[ColumnShape], *, key: str | None, tells_position: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Return a query that can stand in FROM, and the names of its columns that hold values.
+
+    Beside these it has ``k0``, the ``key`` column as it is, by which ranges are chosen, and ``p``, the position, where the server
+    tells one. ``table`` is quoted.
+    """
+    names = tuple(f"c{number}" for number in range(len(columns)))
+    parts = [f"{text_of(column)} AS {name}" for column, name in zip(columns, names, strict=True)]
+    if tells_position:
+        parts.append(f"{POSITION} AS p")
+    if key is not None:
+        parts.append(f"{quoted(key)} AS k0")
+    return f"(SELECT {', '.join(parts)} FROM {table}) copied", names
