@@ -31,10 +31,13 @@ from dts_assets.settings.values import duration_text
 COMMANDS_IN_MODULES = {
     "as-of": "dts_assets.cli.as_of:as_of",
     "capture": "dts_assets.cli.capture:capture",
+    "copies": "dts_assets.cli.copies:copies",
+    "copy": "dts_assets.cli.copies:copy",
     "inspect": "dts_assets.cli.inspect:inspect",
     "keys": "dts_assets.cli.keys:keys",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
+    "resync": "dts_assets.cli.copies:resync",
     "schema": "dts_assets.cli.schema:schema",
     "sniff": "dts_assets.cli.sniff:sniff_command",
     "statements": "dts_assets.cli.statements:statements",

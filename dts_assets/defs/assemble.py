@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 
 from dts_assets.defs.automation import automation_sensor
+from dts_assets.defs.copying import copy_job
 from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
 from dts_assets.defs.jobs import ingest_job, tables_job
 from dts_assets.defs.live import live_job
@@ -63,6 +64,8 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         entries_asset(subscription),
     ]
     jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription), states_job(subscription)]
+    if subscription.bootstrap is not None:
+        jobs.append(copy_job(subscription))
     sensors = [ingest_sensor(subscription, shown), watch_sensor(subscription)]
     if has_live_job(subscription):
         jobs.append(live_job(subscription, shown))

@@ -15,6 +15,7 @@ from dts_assets.flows.schema_history import RULES, related_tables, stored_statem
 from dts_assets.flows.told_shards import told_of_shards
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type, widened
+from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
@@ -67,7 +68,8 @@ class FollowedTables:
             return self._shards_at(table, frontier)
         source = self.sources[table]
         rows = row_origins(self._histories(frontier), source, self._columns)
-        return self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
+        found = self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
+        return None if found is None else replace(found, proven_at=self._copied_at(source, frontier))
 
     def exists(self, table: TableId, frontier: Frontier) -> bool:
         """Tell whether a table exists as of a frontier.
@@ -89,7 +91,7 @@ class FollowedTables:
                 rows = known_origins(row_origins(histories, source, known))
                 found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
                 if found is not None:
-                    shards[routes.shard(source)] = found
+                    shards[routes.shard(source)] = replace(found, proven_at=self._copied_at(source, frontier))
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))
         return followed_shards(shards, gone, routes.shard_columns(table))
@@ -126,6 +128,22 @@ class FollowedTables:
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
+
+    def _copied_at(self, source: TableId, frontier: Frontier) -> SourcePosition | None:
+        """Return the position of the last copy of a whole table that a frontier holds; None where there is none."""
+        found = (
+            one.low
+            for one in self._copied
+            if one.table == source
+            and one.low is not None
+            and one.window_start is not None
+            and frontier.holds(one.window_start, one.low)
+        )
+        return max(found, default=None)
+
+    @cached_property
+    def _copied(self) -> list[CopiedTable]:
+        return [one for one in self.pipeline.ledger.copied_tables() if one.kind is not CopyKind.REPAIR]
 
     def _readers(self, table: TableId) -> _Readers:
         settings = self.pipeline.settings

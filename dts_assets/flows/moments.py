@@ -29,6 +29,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
+from dts_assets.planning.copied_tables import copied_meanwhile
 from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, version_to_begin_from
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
@@ -80,7 +81,9 @@ def tables_at(
     chosen = {table: columns for table, columns in known.items() if tables is None or table in tables}
     paused = {table: stand[table].reason for table in chosen if table in stand}
     branch = replace(pipeline, lake=BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder))
-    there = _existing(branch, {table: columns for table, columns in chosen.items() if table not in paused}, frontier)
+    unknown = _not_copied_yet(pipeline, frontier)
+    asked = {table: columns for table, columns in chosen.items() if table not in paused and table not in unknown}
+    there = _existing(branch, asked, frontier)
     begun = {table: found for table in there if (found := _begin(branch, table, frontier)) is not None}
     work = LayerWork(branch, there, (), frontier, {}, NOBODY, spark, progress)
     outcomes = advance_rows(work, SNAPSHOT)
@@ -120,6 +123,18 @@ def _frontier(sources: SchemaSources, moment: Moment) -> tuple[Frontier, str]:
             + complete_words(sources),
         )
     return found, where
+
+
+def _not_copied_yet(pipeline: Pipeline, frontier: Frontier) -> frozenset[TableId]:
+    """Return the tables of which a copy was not complete as of a frontier: there is no state of them then."""
+    copied = pipeline.ledger.copied_tables()
+    taken = [one for one in copied if one.window_start is not None]
+    if frontier.cut is None:
+        return frozenset()
+    found = copied_meanwhile(taken, frontier.cut)
+    routes = pipeline.settings.routes
+    tables = (routes.decoded_table(one) if routes else one for one in found)
+    return frozenset(table for table in tables if table is not None)
 
 
 def _existing(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from dts_assets.model.columns import ColumnShape, mysql_type, quoted
+from dts_assets.wire.columns.lake_texts import held_as
 
 _FLOAT = re.compile(r"\s*float\b", re.I)
 _BIT = re.compile(r"\s*bit\b", re.I)
@@ -36,6 +39,43 @@ def text_of(column: ColumnShape) -> str:
     if _BIT.match(kind):
         return f"CONVERT(CAST({name} AS UNSIGNED) USING utf8mb4)"
     return f"CONVERT({name} USING utf8mb4)"
+
+
+def declared_type(kind: pa.DataType) -> str:
+    """Return a type of MySQL for an Arrow type, whose texts are its values: ``decimal(10,2)`` or ``longtext``."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "datetime(6)" if kind.tz is None else "timestamp(6)"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_floating(kind):
+        return "double"
+    if pa.types.is_integer(kind):
+        return "bigint unsigned" if kind == pa.uint64() else "bigint"
+    if pa.types.is_boolean(kind):
+        return "tinyint(1)"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "longblob"
+    return "longtext"
+
+
+def as_copied(values: pa.Array, kind: str) -> pa.Array:
+    """Return typed values as texts that name exactly their value, or as bytes where ``kind`` is ``binary``.
+
+    Raises:
+        pa.ArrowInvalid: Bytes are no text.
+        pa.ArrowNotImplementedError: Values of the type, such as lists, have no text.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if kind == "binary":
+        return (
+            values.cast(pa.string()).cast(pa.binary()) if pa.types.is_string(values.type) else values.cast(pa.binary())
+        )
+    if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.string())
+    return held_as(values, pa.string())
 
 
 def copy_query(

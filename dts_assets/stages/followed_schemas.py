@@ -57,7 +57,8 @@ class FollowedTable:
     statement, because a rule or a setting has made them others. ``origins`` are the changelogs with the changes of its rows, and
     ``moved_rows`` is a digest of the changes under other names.
     By a ``policy`` a snapshot may have columns that the source dropped, whose name there is empty, and ``mapped`` ones, whose
-    values are texts in a map: it has their own lake types by their places.
+    values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
+    table: columns and rows were those of the source there, whatever statements before it did.
     """
 
     states: tuple[SchemaState, ...]
@@ -69,6 +70,7 @@ class FollowedTable:
     policy: SchemaPolicy = SchemaPolicy.FOLLOW
     mapped: Mapping[int, str] = field(default_factory=dict)
     moved_rows: str = ""
+    proven_at: SourcePosition | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -80,6 +82,8 @@ class FollowedTable:
         """The reason why columns or rows of the table are not proven; empty where they are."""
         for number in range(self.created, len(self.states)):
             state = self.states[number]
+            if self.proven_at is not None and state.position <= self.proven_at:
+                continue
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
             if found is None and state.statement is None and number > self.created:
                 found = "events tell other columns, and no statement says why"

@@ -1,0 +1,89 @@
+"""The commands ``dts-assets copy``, ``resync`` and ``copies``: tables copied beside the stream, through the job of the UI."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dts_assets.cli.dagster_runs import Request, open_dagster
+from dts_assets.cli.main import config_of, config_option, say, settings_of, subscription_of, table_of
+from dts_assets.defs.assemble import assemble
+from dts_assets.defs.copying import copy_job_name, copy_op_name
+from dts_assets.flows.copies import bootstrap_of, cancel_copies
+from dts_assets.flows.copying import tables_called
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.preflight import require_spark
+from dts_assets.model.copied_tables import CopyKind
+from dts_assets.settings import load_settings
+
+_TABLE = click.option("--table", "tables", multiple=True, help="A table, shopdb.orders; may be given several times.")
+
+
+@click.command("copy")
+@click.argument("subscription")
+@_TABLE
+@config_option
+def copy(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
+    """Copy the tables of a SUBSCRIPTION from the place that bootstrap names, while its messages go on.
+
+    Tables that were copied before are passed over. A copy that was stopped goes on with the chunks that are left.
+    """
+    _run(subscription, tables, CopyKind.BOOTSTRAP, config)
+
+
+@click.command("resync")
+@click.argument("subscription")
+@click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@config_option
+def resync(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
+    """Copy tables of a SUBSCRIPTION anew, in the place of all that they have; all other tables go on.
+
+    It ends what is not proven of them, and their pauses.
+    """
+    _run(subscription, tables, CopyKind.RESYNC, config)
+
+
+def _run(subscription: str, tables: tuple[str, ...], kind: CopyKind, config: Path | None) -> None:
+    path = config_of(config)
+    settings = load_settings(path)
+    subscription_of(settings, subscription)
+    bootstrap_of(open_pipeline(settings, subscription))
+    require_spark(settings)
+    ops = {copy_op_name(subscription): {"config": {"tables": list(tables), "kind": kind.value}}}
+    with open_dagster(path) as dagster:
+        request = Request(copy_job_name(subscription), subscription, {}, ops=ops)
+        failure = dagster.execute(assemble(settings, path), request)
+    _show(config, subscription)
+    if failure is not None:
+        say(f"{kind} failed: {failure.sentence}")
+        sys.exit(failure.exit_code)
+
+
+@click.command("copies")
+@click.argument("subscription")
+@click.option("--cancel", "tables", metavar="TABLE", multiple=True, help="Give up the copy of a table that is read.")
+@config_option
+def copies(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
+    """List the copies of a SUBSCRIPTION: what was read of each, and which window has it."""
+    settings = settings_of(config)
+    subscription_of(settings, subscription)
+    if tables:
+        given_up = cancel_copies(open_pipeline(settings, subscription), tables_called(tables) or ())
+        say(f"{len(given_up)} copies were given up.")
+    _show(config, subscription)
+
+
+def _show(config: Path | None, subscription: str) -> None:
+    pipeline = open_pipeline(settings_of(config), subscription)
+    shown = table_of(
+        f"{subscription}: copies", texts=["table", "kind", "state", "from", "as of", "window"], numbers=["chunks", "rows"]
+    )
+    for one in pipeline.ledger.copied_tables():
+        window = "" if one.window_start is None else pipeline.grid.of_start(one.window_start).key
+        chunks = f"{len(one.chunks) - len(one.left)} of {len(one.chunks)}"
+        at = "" if one.high is None else str(one.high)
+        shown.add_row(str(one.table), one.kind, one.state, one.origin, at, window, chunks, f"{one.rows:,}")
+    Console(highlight=False).print(shown)

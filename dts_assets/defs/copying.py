@@ -1,0 +1,80 @@
+"""The job that copies tables, started in the UI's Launchpad, by ``dts-assets copy`` or by ``dts-assets resync``."""
+
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dts_assets.defs.flow_step import flow_step
+from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.settings.models import Subscription
+
+if TYPE_CHECKING:
+    from dts_assets.flows.copying import CopyReport
+
+
+class CopyConfig(dg.Config):
+    """The tables to copy, by their names at the source: `shopdb.orders`; none stands for all that the configuration names.
+
+    `kind` is `bootstrap`, which passes over tables that were copied before, or `resync`.
+    """
+
+    tables: list[str] = []  # noqa: RUF012  # a pydantic field: each instance has its own
+    kind: str = "bootstrap"
+
+
+def copy_job_name(subscription: str) -> str:
+    """Return the name of the job that copies tables."""
+    return f"{subscription}_copy"
+
+
+def copy_op_name(subscription: str) -> str:
+    """Return the name of the job's only op, whose configuration names the tables."""
+    return f"{subscription}_copy_tables"
+
+
+def copy_job(subscription: Subscription) -> dg.JobDefinition:
+    """Return the job that copies tables from the place that the configuration names."""
+    name = subscription.name
+
+    @dg.op(
+        name=copy_op_name(name),
+        pool=copy_job_name(name),  # copies do not wait for runs of the tables, nor runs for them
+        tags={"subscription": name},
+        out=dg.Out(dg.Nothing),
+    )
+    def copy_tables(
+        context: dg.OpExecutionContext, config: CopyConfig, pipelines: PipelineResource, spark: SparkResource
+    ) -> None:
+        with flow_step(context, name, pipelines, spark, start=False) as step:
+            from dts_assets.flows.copies import Copying, bootstrap_of
+            from dts_assets.flows.copying import copy_tables, tables_called
+            from dts_assets.model.copied_tables import CopyKind
+
+            work = Copying(step.pipeline, bootstrap_of(step.pipeline), step.spark, step.progress)
+            report = copy_tables(work, CopyKind(config.kind), tables_called(config.tables))
+        context.add_output_metadata(_metadata(report))
+        if report.failed:
+            sentences = " ".join(report.failed.values())
+            raise dg.Failure(f"{len(report.failed)} tables were not copied: {sentences}", allow_retries=False)
+
+    @dg.job(
+        name=copy_job_name(name),
+        description="Copies tables from the place that bootstrap names, beside the live run. A run that was cancelled goes on "
+        "where it was when it is started again.",
+    )
+    def job() -> None:
+        copy_tables()
+
+    return job
+
+
+def _metadata(report: "CopyReport") -> dict[str, dg.MetadataValue]:
+    lines = ["| table | rows | chunks | seconds | rows a second | state |", "|---|---|---|---|---|---|"]
+    for one in report.copied:
+        seconds = 0.0 if one.ended is None else (one.ended - one.began).total_seconds()
+        rate = f"{one.rows / seconds:,.0f}" if seconds else ""
+        lines.append(f"| {one.table} | {one.rows:,} | {len(one.chunks)} | {seconds:,.1f} | {rate} | {one.state} |")
+    lines += [f"| {table} | | | | | copied before |" for table in report.there]
+    lines += [f"| {table} | | | | | failed |" for table in report.failed]
+    rows = sum(one.rows for one in report.copied)
+    return {"copies": dg.MetadataValue.md("\n".join(lines)), "rows": dg.MetadataValue.int(rows)}

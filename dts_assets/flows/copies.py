@@ -1,0 +1,177 @@
+"""Copies in the ledger: begun, read chunk by chunk, ended, given up."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.errors.databases import CopyError
+from dts_assets.flows.copied_changes import copies_path
+from dts_assets.flows.lease_keeper import keeper
+from dts_assets.flows.pipeline import Pipeline, SparkProvider
+from dts_assets.flows.reports import Progress
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.formats import ChangeOrder
+from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
+from dts_assets.settings.bootstrap import Bootstrap
+from dts_assets.stages.copied_texts import stored_kind
+from dts_assets.store.columns import copied_columns
+from dts_assets.store.files import WrittenFile
+from dts_assets.store.schemas import copied_layout
+
+Stop = Callable[[], bool]
+
+
+def never() -> bool:
+    """Return False: nobody asks a copy to stop."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """The work of copies: the pipeline, what the configuration asks for, and the outside world.
+
+    ``stops`` is asked before each chunk. A copy that stops goes on with the chunks that are left when it is asked for again.
+    """
+
+    pipeline: Pipeline
+    bootstrap: Bootstrap
+    spark: SparkProvider
+    progress: Progress
+    stops: Stop = never
+
+
+def bootstrap_of(pipeline: Pipeline) -> Bootstrap:
+    """Return the place that tables of a subscription are copied from.
+
+    Raises:
+        NothingFoundError: The configuration names none.
+    """
+    found = pipeline.settings.bootstrap
+    if found is None:
+        hint = "write bootstrap: from: jdbc: with url, user and password, or a folder of files (docs/copies.md)"
+        raise NothingFoundError(f"Subscription {pipeline.name}", "place to copy tables from", hint)
+    return found
+
+
+def require_positions(pipeline: Pipeline, table: TableId, *, ids: bool = False) -> None:
+    """Refuse formats whose messages tell no position that says what the rows of a copy hold.
+
+    ``ids`` says that a message's id will do, too, as a person may declare it.
+
+    Raises:
+        CopyError: The format tells no such position.
+    """
+    order = pipeline.settings.traits.order
+    if order is ChangeOrder.BINLOG_POSITION or (ids and order is ChangeOrder.MESSAGE_ID):
+        return
+    what = f"messages in {pipeline.settings.format} tell no position that says which changes rows of a copy hold"
+    raise CopyError(str(table), what, "let the vendor's task load the table")
+
+
+def hold(work: Copying, table: TableId) -> AbstractContextManager[Turn]:
+    """Hold the lease on the copy of a table: another process that copies it is waited for."""
+    return keeper(work.pipeline.lake, work.pipeline.name).hold([f"copy of {table}"], work.progress)
+
+
+def lineage_now(pipeline: Pipeline) -> int:
+    """Return the lineage that a server's binlog has now: the last one that the topic has shown."""
+    return max((one.lineage for one in pipeline.ledger.lineages()), default=0)
+
+
+def unfinished(
+    pipeline: Pipeline, table: TableId, columns: tuple[ColumnShape, ...], kind: CopyKind, origin: str
+) -> CopiedTable | None:
+    """Return the copy of a table that was begun and not ended, None without one.
+
+    One of another definition or another origin is given up.
+    """
+    reading = [
+        one
+        for one in pipeline.ledger.copied_tables()
+        if one.table == table and one.kind is kind and one.state is CopyState.READING
+    ]
+    found = next((one for one in reversed(reading) if (one.columns, one.origin) == (columns, origin)), None)
+    for one in reading:
+        if one is not found:
+            give_up(pipeline, one)
+    return found
+
+
+def begin(
+    pipeline: Pipeline,
+    table: TableId,
+    columns: tuple[ColumnShape, ...],
+    kind: CopyKind,
+    origin: str,
+    chunks: Sequence[CopiedChunk],
+) -> CopiedTable:
+    """Enter a new copy into the ledger, and return it."""
+    name, began = uuid.uuid4().hex[:12], datetime.now(UTC)
+    copied = CopiedTable(name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began)
+    pipeline.ledger.change_copied_tables(lambda rows: [*rows, copied])
+    return copied
+
+
+def prepare(pipeline: Pipeline, copied: CopiedTable) -> None:
+    """Let the copied table in the lake have all columns of a copy."""
+    columns, path = [(one.name, stored_kind(one)) for one in copied.columns], copies_path(pipeline, copied.table)
+    pipeline.lake.ensure(path, copied_layout(copied.table, columns))
+    pipeline.lake.evolve(path, copied_columns(columns))
+
+
+def add_chunks(
+    pipeline: Pipeline, copied: CopiedTable, chunks: Collection[CopiedChunk], files: Sequence[WrittenFile]
+) -> CopiedTable:
+    """Commit the files of chunks that were read, then note them, and return the copy.
+
+    The rows of a copy that was given up meanwhile leave the lake again.
+    """
+    path = copies_path(pipeline, copied.table)
+    pipeline.lake.replace(path, {"copy": {copied.copy}, "chunk": {one.number for one in chunks}}, files)
+    found = change(pipeline, copied.copy, lambda row: row.with_chunks(tuple(chunks)))
+    if found.state is CopyState.CANCELLED:
+        pipeline.lake.replace(path, {"copy": {copied.copy}}, ())
+    return found
+
+
+def finish(pipeline: Pipeline, copied: CopiedTable) -> CopiedTable:
+    """Note that a copy is whole, so that a window takes it, and return it."""
+
+    def whole(row: CopiedTable) -> CopiedTable:
+        ends = row.state is CopyState.READING
+        return replace(row, state=CopyState.COPIED, ended=datetime.now(UTC)) if ends else row
+
+    return change(pipeline, copied.copy, whole)
+
+
+def give_up(pipeline: Pipeline, copied: CopiedTable) -> None:
+    """Note that a copy was given up, and take its rows out of the lake."""
+
+    def cancelled(row: CopiedTable) -> CopiedTable:
+        ends = row.state is CopyState.READING
+        return replace(row, state=CopyState.CANCELLED, ended=datetime.now(UTC)) if ends else row
+
+    if change(pipeline, copied.copy, cancelled).state is CopyState.CANCELLED:
+        pipeline.lake.replace(copies_path(pipeline, copied.table), {"copy": {copied.copy}}, ())
+
+
+def cancel_copies(pipeline: Pipeline, tables: Iterable[TableId]) -> list[CopiedTable]:
+    """Give up the copies of tables that are being read, and return them."""
+    named = set(tables)
+    reading = [one for one in pipeline.ledger.copied_tables() if one.table in named and one.state is CopyState.READING]
+    for one in reading:
+        give_up(pipeline, one)
+    return reading
+
+
+def change(pipeline: Pipeline, copy: str, how: Callable[[CopiedTable], CopiedTable]) -> CopiedTable:
+    """Change the row of a copy in the ledger, and return it."""
+    pipeline.ledger.change_copied_tables(lambda rows: [how(one) if one.copy == copy else one for one in rows])
+    return next(one for one in pipeline.ledger.copied_tables() if one.copy == copy)
