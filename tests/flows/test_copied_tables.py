@@ -1,0 +1,199 @@
+"""Tables copied beside the stream: whatever was read when, snapshots are the source, judged by the model that wrote it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dts_assets.flows.moments import tables_at
+from dts_assets.model.copied_tables import CopyKind
+from dts_assets.model.problems import Completeness
+from dts_assets.planning.source_moments import AtPosition
+from tests.flows.copied import Read, copy_rows, reads_of
+from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.history import WINDOWS, History, bank_history, border
+from tests.flows.source import Contents, Position, write_capture
+from tests.flows.source_tables import Row
+from tests.flows.test_moments import contents
+from tests.tiers import times
+
+KEYED = ("accounts", "seats", "goods")
+
+
+def opened(bench: Bench, history: History, folder: Path, *, since: datetime, name: str | None = None) -> Harness:
+    """The bank, whose topic has messages from an instant on alone."""
+    messages = [one for one in history.source.messages if one.time >= since]
+    return bench.open(write_capture(folder / "capture", messages), name=name, history=["*"])
+
+
+def positions(history: History, *, since: datetime, until: Position) -> list[Position]:
+    """The ends of transactions at which a copy may be read: everything behind them is in the topic."""
+    missing = [
+        one.position for one in history.source.changes if _begins(history, one.partition, one.first_offset) < since
+    ]
+    return [one for one in sorted(history.source.contents) if max(missing, default=(0, 0)) < one <= until]
+
+
+def _begins(history: History, partition: int, offset: int) -> datetime:
+    return next(one.time for one in history.source.messages if (one.partition, one.offset) == (partition, offset))
+
+
+def last_cut(history: History) -> Position:
+    return max(end.cut for end in history.ends() if end.cut is not None)
+
+
+def copy_all(harness: Harness, history: History, random: Random, *, since: datetime) -> None:
+    ends = positions(history, since=since, until=last_cut(history))
+    for name in KEYED:
+        table = history.source.tables[name]
+        copy_rows(harness, table, reads_of(table, lambda at, name=name: history.at(at)[name].values(), ends, random))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("seed", range(times(4, 60)))
+def test_a_topic_that_begins_in_the_middle_and_a_copy_are_the_source(bench: Bench, tmp_path: Path, seed: int) -> None:
+    """Chunks are read at any positions between their watermarks, before, between or behind the runs of the windows."""
+    random, history, first = Random(seed), bank_history(seed), 1 + seed % 2
+    harness = opened(bench, history, tmp_path, since=border(first))
+    if seed % 2:
+        harness.settle()
+    for _ in range(2 * (seed % 3)):
+        harness.work_at_random(random, 1)
+    copy_all(harness, history, random, since=border(first))
+    assert harness.settle()
+    assert harness.snapshots(keyed(history)) == only_keyed(history.final())
+    assert all(row.balanced for row in harness.pipeline.ledger.window_tables())
+    before = harness.everything(without=("_kafka_offset",))
+    harness.tables(*range(first, WINDOWS))
+    assert harness.everything(without=("_kafka_offset",)) == before
+
+
+def test_without_the_copy_rows_are_missing(bench: Bench, tmp_path: Path) -> None:
+    """So the tests here can fail."""
+    history = bank_history(2)
+    harness = opened(bench, history, tmp_path, since=border(2))
+    harness.settle()
+    assert harness.snapshots(keyed(history)) != only_keyed(history.final())
+
+
+def keyed(history: History) -> dict[str, object]:
+    return {name: table for name, table in history.source.tables.items() if table.keys}
+
+
+def only_keyed(whole: Contents) -> Contents:
+    return {name: rows for name, rows in whole.items() if name in KEYED}
+
+
+def test_a_copy_that_comes_later_gives_what_one_that_came_before_gives(bench: Bench, tmp_path: Path) -> None:
+    """Before all runs, between them, and behind them; its window is the one whose cut reaches its watermark."""
+    history, found = bank_history(6), []
+    for order in ("before", "between", "behind"):
+        harness = opened(bench, history, tmp_path / order, since=border(1))
+        windows = range(1, WINDOWS)
+        if order == "behind":
+            harness.settle()
+        if order == "between":
+            harness.all(1)
+        copy_all(harness, history, Random(1), since=border(1))
+        if order == "before":
+            for number in windows:
+                harness.all(number)
+        harness.settle()
+        found.append((harness.snapshots(keyed(history)), taken(harness), completeness(harness)))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == only_keyed(history.final())
+
+
+def taken(harness: Harness) -> list[tuple[str, datetime | None]]:
+    return [(one.table.table, one.window_start) for one in harness.pipeline.ledger.copied_tables()]
+
+
+def completeness(harness: Harness) -> list[tuple[datetime, Completeness]]:
+    return [(row.window.start, row.completeness) for row in harness.pipeline.ledger.cuts()]
+
+
+def test_a_table_with_a_copy_is_as_complete_as_without_one(bench: Bench, tmp_path: Path) -> None:
+    history, found = bank_history(6), []
+    for copies in (False, True):
+        harness = opened(bench, history, tmp_path / str(copies), since=border(1))
+        if copies:
+            copy_all(harness, history, Random(1), since=border(1))
+        harness.settle()
+        counts = [row for row in harness.pipeline.ledger.window_tables() if row.kafka_partition >= 0]
+        found.append((completeness(harness), [(row.table, row.changes, row.row_hash) for row in counts]))
+    assert found[0] == found[1]
+
+
+def test_rows_of_a_copy_have_no_place_in_kafka(bench: Bench, tmp_path: Path) -> None:
+    history = bank_history(6)
+    harness = opened(bench, history, tmp_path, since=border(1))
+    copy_all(harness, history, Random(1), since=border(1))
+    harness.settle()
+    rows = harness.rows("changelog", *table_id("goods").path)
+    copied = [row for row in rows if row["kafka_partition"] is None]
+    assert {row["op"] for row in copied} == {"truncate", "read"}
+    assert all(row["kafka_offset"] is None for row in copied)
+    (one,) = [one for one in harness.pipeline.ledger.copied_tables() if one.table == table_id("goods")]
+    assert len(copied) == one.rows + 1
+    assert len({row["row_number"] for row in copied if row["op"] == "read"}) == one.rows
+    assert len(harness.rows("copies", *table_id("goods").path)) == one.rows
+
+
+def test_a_bag_is_what_it_was_where_it_was_read(bench: Bench, tmp_path: Path) -> None:
+    """A table without a key is read at one exact position; changes before it are in it, those behind it come."""
+    history = bank_history(6)
+    harness, journal = opened(bench, history, tmp_path, since=border(1)), history.source.tables["journal"]
+    at = Random(2).choice(positions(history, since=border(1), until=last_cut(history)))
+    copy_rows(harness, journal, [Read(at, at, tuple(lines(history, until=at)))])
+    harness.settle()
+    shown = [(row["line"], row["at"]) for row in harness.rows("snapshot", *table_id("journal").path)]
+    expected = [(row["line"], row["at"]) for row in lines(history, until=(1 << 30, 0))]
+    assert sorted(map(str, shown)) == sorted(map(str, expected))
+
+
+def lines(history: History, *, until: Position) -> list[Row]:
+    """The rows of the journal behind all changes up to a position."""
+    found: list[Row] = []
+    for change in sorted(history.source.changes, key=lambda one: (one.position, one.row_number)):
+        if change.table == "journal" and change.position <= until:
+            if change.before is not None:
+                found.remove(change.before)
+            if change.after is not None:
+                found.append(change.after)
+    return found
+
+
+def test_a_resync_mends_a_table_and_touches_no_other(bench: Bench, tmp_path: Path) -> None:
+    """Messages were lost: the table is wrong until it is copied anew, and so are others that are not."""
+    history = bank_history(4)
+    lost = [one for one in history.source.messages if border(1) <= one.time < border(2) and one.partition]
+    messages = [one for one in history.source.messages if one not in lost]
+    harness = bench.open(write_capture(tmp_path / "capture", messages), history=["*"])
+    harness.settle()
+    wrong = harness.snapshots(keyed(history))
+    assert all(wrong[name] != history.final()[name] for name in ("goods", "seats"))
+    goods, ends = history.source.tables["goods"], positions(history, since=border(2), until=last_cut(history))
+    read = reads_of(goods, lambda at: history.at(at)["goods"].values(), ends, Random(1))
+    copy_rows(harness, goods, read, CopyKind.RESYNC)
+    assert harness.settle()
+    mended = harness.snapshots(keyed(history))
+    assert mended["goods"] == history.final()["goods"]
+    assert mended["seats"] == wrong["seats"]
+
+
+def test_a_table_is_absent_as_of_a_moment_before_its_copy_is_whole(bench: Bench, tmp_path: Path) -> None:
+    history, goods = bank_history(6), table_id("goods")
+    harness = opened(bench, history, tmp_path, since=border(1))
+    ends = positions(history, since=border(1), until=last_cut(history))
+    low, read, high = ends[len(ends) // 4], ends[len(ends) // 3], ends[len(ends) // 2]
+    rows = tuple(history.at(read)["goods"].values())
+    copy_rows(harness, history.source.tables["goods"], [Read(low, high, rows)])
+    harness.settle()
+    for number, position in enumerate(ends):
+        found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / str(number), tables=[goods])
+        if position < high:
+            assert found.absent == (goods,)
+        else:
+            assert contents(history, found)["goods"] == history.at(position)["goods"]
