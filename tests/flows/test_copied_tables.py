@@ -13,10 +13,11 @@ from dts_assets.model.copied_tables import CopyKind
 from dts_assets.model.problems import Completeness
 from dts_assets.planning.source_moments import AtPosition
 from tests.flows.copied import Read, copy_rows, reads_of
-from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, bank_history, border
 from tests.flows.source import Contents, Position, write_capture
 from tests.flows.source_tables import Row
+from tests.flows.test_live import pieces, with_an_end
 from tests.flows.test_moments import contents
 from tests.tiers import times
 
@@ -197,3 +198,29 @@ def test_a_table_is_absent_as_of_a_moment_before_its_copy_is_whole(bench: Bench,
             assert found.absent == (goods,)
         else:
             assert contents(history, found)["goods"] == history.at(position)["goods"]
+
+
+@pytest.mark.parametrize("seed", range(times(3, 20)))
+def test_a_copy_comes_while_windows_are_open(bench: Bench, tmp_path: Path, seed: int) -> None:
+    """Refreshes go on before and behind it; rows that stand already are appended to, and never doubled."""
+    random, history = Random(seed), bank_history(seed + 30)
+    messages = [one for one in with_an_end(history) if one.time >= border(1)]
+    harness = bench.open(tmp_path / "capture", complete=False, window={"live": True})
+    parts = pieces(messages, random, 6)
+    copied_at = random.randrange(len(parts))
+    for number, some in enumerate(parts):
+        write_capture(tmp_path / "capture", some, name=f"piece{number}")
+        if number == copied_at:
+            copy_all(harness, history, random, since=border(1))
+        refresh(harness)
+        if random.random() < 0.4:
+            settle_open(harness, rounds=10)
+    settle_open(harness, rounds=10)
+    cut = max(row.cut for row in harness.pipeline.ledger.cuts() if row.cut is not None)
+    assert harness.snapshots(keyed(history)) == only_keyed(history.at((cut.file, cut.position)))
+    assert all(row.balanced for row in harness.pipeline.ledger.window_tables())
+    for name in KEYED:
+        rows = harness.rows("changelog", *table_id(name).path)
+        copied = [row["row_number"] for row in rows if row["kafka_partition"] is None and row["op"] == "read"]
+        (one,) = [one for one in harness.pipeline.ledger.copied_tables() if one.table == table_id(name)]
+        assert sorted(copied) == list(range(one.rows))
