@@ -79,7 +79,9 @@ def copies(subscription: str, tables: tuple[str, ...], config: Path | None) -> N
 def _show(config: Path | None, subscription: str) -> None:
     pipeline = open_pipeline(settings_of(config), subscription)
     shown = table_of(
-        f"{subscription}: copies", texts=["table", "kind", "state", "from", "as of", "window"], numbers=["chunks", "rows"]
+        f"{subscription}: copies",
+        texts=["table", "kind", "state", "from", "as of", "window"],
+        numbers=["chunks", "rows"],
     )
     for one in pipeline.ledger.copied_tables():
         window = "" if one.window_start is None else pipeline.grid.of_start(one.window_start).key

@@ -153,7 +153,7 @@ def write_chunk(
             if not count and batch.num_columns > len(columns):
                 place = _place(batch.column(len(columns))[0].as_py(), lineage)
                 chunk = replace(chunk, low=place, high=place)
-            rows = _stored_rows(copy, chunk, columns, batch, read_at, count)
+            rows = stored_rows(copy, chunk, columns, batch, read_at, count)
             writer.write_partition((copy, chunk.number), rows)
             count += batch.num_rows
         return ReadChunk(replace(chunk, rows=count, read_at=read_at), writer.close())
@@ -165,9 +165,17 @@ def _place(text: str, lineage: int) -> SourcePosition:
     return SourcePosition(lineage, place.file, place.position)
 
 
-def _stored_rows(
-    copy: str, chunk: CopiedChunk, columns: Sequence[ColumnShape], batch: pa.RecordBatch, read_at: datetime, before: int
+def stored_rows(
+    copy: str,
+    chunk: CopiedChunk,
+    columns: Sequence[ColumnShape],
+    batch: pa.RecordBatch,
+    read_at: datetime,
+    before: int,
+    *,
+    removed: bool = False,
 ) -> pa.RecordBatch:
+    """Return rows of a chunk as a copied table stores them; ``before`` is the number of rows that the chunk has before."""
     count, low = batch.num_rows, chunk.low
     assert low is not None, "a chunk has a low watermark before it is read"
     position = pa.StructArray.from_arrays(
@@ -190,6 +198,7 @@ def _stored_rows(
             "key_until": pa.repeat(pa.scalar(chunk.key_until, pa.string()), count),
             "source_position": position,
             "read_at": pa.repeat(pa.scalar(read_at, pa.timestamp("us", tz="UTC")), count),
+            "removed": pa.array(np.full(count, removed)),
             "row_number": pa.array(np.arange(before, before + count, dtype=np.int32)),
             "row": row,
         }

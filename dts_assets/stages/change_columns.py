@@ -205,9 +205,16 @@ def microsecond(instant: datetime) -> int:
     return int(microseconds(pa.array([instant], TIME))[0])
 
 
+REPAIR = "repair"
+"""The operation of rows that were taken from the source because they differed. Without a new image the row goes."""
+
+
 def is_operation(changes: pa.RecordBatch, operation: str) -> Mask:
-    """Return which changes are of an operation, such as ``delete``."""
-    return as_mask(pc.equal(changes.column("op"), operation))
+    """Return which changes are of an operation, such as ``delete``; a repair without a new image is one, too."""
+    found = as_mask(pc.equal(changes.column("op"), operation))
+    if operation == "delete":
+        found |= as_mask(pc.and_(pc.equal(changes.column("op"), REPAIR), changes.column("after").is_null()))
+    return found
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -124,7 +124,7 @@ class _Work:
         before = self._truth("before", {name: self._fields["before"][name] for name in names})
         after = self._truth("after", {name: self._last_sent(name) for name in names})
         updates = np.asarray(pc.equal(self._operations, "update"))
-        deletes = np.asarray(pc.equal(self._operations, "delete"))
+        deletes = np.asarray(pc.equal(self._operations, "delete")) | ~self._valid["after"]
         # What an update does not send of the new image is as it was in the old one.
         still_lacks = updates & self._valid["before"]
         unknown_after = np.logical_or.reduce(

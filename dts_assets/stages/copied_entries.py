@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.copied_tables import NO_KAFKA_PARTITION, CopiedTable, CopyKind
 from dts_assets.model.lineages import LineageRule
@@ -16,7 +18,7 @@ from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.wire.copied_rows import payload_of
 from dts_assets.wire.format import MOST_CELLS
 
-COPIED_COLUMNS = ("copy", "chunk", "row_number", "read_at", "row")
+COPIED_COLUMNS = ("copy", "chunk", "row_number", "read_at", "removed", "row")
 """The columns of a copied table that are read."""
 
 _ROWS = 1 << 16
@@ -64,7 +66,7 @@ class CopiedPart:
         shapes, chunks = self.copied.columns, {one.number: one for one in self.copied.chunks}
         before = _rows_before(self.copied)
         size = max(1, min(_ROWS, MOST_CELLS // (2 * max(1, len(shapes)))))
-        for batch in batches:
+        for batch in chain.from_iterable(map(_by_removal, batches)):
             names = [field.name for field in batch.schema.field("row").type]
             for start in range(0, batch.num_rows, size):
                 piece = batch.slice(start, size)
@@ -72,11 +74,22 @@ class CopiedPart:
                 chunk, rows = chunks[number], piece["row"]
                 assert chunk.low is not None, "a chunk whose rows are there was read"
                 columns = [rows.field(names.index(shape.name)) for shape in shapes]
-                payload = payload_of(pa.RecordBatch.from_arrays(columns, names=[one.name for one in shapes]), shapes)
+                told = pa.RecordBatch.from_arrays(columns, names=[one.name for one in shapes])
+                payload = payload_of(told, shapes, removed=bool(piece["removed"][0].as_py()))
                 first = before[number] + piece["row_number"][0].as_py()
                 yield _entry(
                     self, number, chunk.low, piece["read_at"][0].as_py(), first, piece.num_rows, payload, "DML"
                 )
+
+
+def _by_removal(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that the source has, then those that it has not."""
+    removed = pc.fill_null(rows["removed"], False)
+    if not pc.any(removed).as_py():
+        yield rows
+        return
+    yield rows.filter(pc.invert(removed))
+    yield rows.filter(removed)
 
 
 def without_kafka(rows: pa.RecordBatch) -> pa.RecordBatch:

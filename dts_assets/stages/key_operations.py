@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import (
+    REPAIR,
     Changes,
     Counted,
     RowShape,
@@ -318,7 +319,7 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
         as_partitions(rows.column("kafka_partition")),
         as_numbers(rows.column("row_number")),
     )
-    begins = as_mask(pc.is_in(rows.column("op"), value_set=pa.array(["insert", "read"])))
+    begins = as_mask(pc.is_in(rows.column("op"), value_set=pa.array(["insert", "read", REPAIR])))
     touches = {
         "takes": pa.array(np.arange(len(source)) < len(taking)),
         "begins": pa.array(begins[source]),

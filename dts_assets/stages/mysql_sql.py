@@ -8,6 +8,7 @@ a number without one is a decimal there, which has no negative zero.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -99,6 +100,10 @@ class MySql:
                 f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)", lambda texts: Literals(_bytes_of(texts)), None
             )
         return Comparison(name, partial(_literals, column, exactly=True), unfit)
+
+    def put(self, table: str, columns: Sequence[str], key: Sequence[str]) -> tuple[str, str]:
+        """Return the words of ``REPLACE``, which needs no names of the key."""
+        return f"REPLACE INTO {table} ({', '.join(map(self.quoted, columns))}) VALUES (", ")"
 
     def among_equals(self, table: str, conditions: pa.Array) -> pa.Array:
         """Return the conditions with ``LIMIT 1``."""

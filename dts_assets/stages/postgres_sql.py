@@ -7,6 +7,7 @@ precision of their column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -88,6 +89,14 @@ class PostgreSql:
         if column.kind in _INCOMPARABLE:
             return None
         return Comparison(self.quoted(column.name), partial(self.literals, column), partial(self.unfit, column))
+
+    def put(self, table: str, columns: Sequence[str], key: Sequence[str]) -> tuple[str, str]:
+        """Return the words of an insert that updates the row with its key."""
+        names = ", ".join(map(self.quoted, columns))
+        others = [f"{self.quoted(name)} = EXCLUDED.{self.quoted(name)}" for name in columns if name not in key]
+        then = f"DO UPDATE SET {', '.join(others)}" if others else "DO NOTHING"
+        keys = ", ".join(map(self.quoted, key))
+        return f"INSERT INTO {table} ({names}) VALUES (", f") ON CONFLICT ({keys}) {then}"
 
     def among_equals(self, table: str, conditions: pa.Array) -> pa.Array:
         """Return the condition of the place of one row that meets the conditions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -94,6 +94,10 @@ class Dialect(Protocol):
 
         ``whole`` says that a row is found by all its columns. Then only values that are the same are equal, also in letter case.
         """
+        ...
+
+    def put(self, table: str, columns: Sequence[str], key: Sequence[str]) -> tuple[str, str]:
+        """Return the words before and behind the values of a row that takes the place of one with its key."""
         ...
 
     def among_equals(self, table: str, conditions: pa.Array) -> pa.Array:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.copied_tables import NO_KAFKA_PARTITION
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import TRUNCATE, is_operation
 from dts_assets.stages.keys import Numbers
@@ -75,7 +76,8 @@ def _script_rows(
     position = rows.column("source_position")
     parts = [pc.struct_field(position, name) for name in POSITION]
     kinds = pa.array(np.full(rows.num_rows, kind, np.int64))
-    beside = [rows.column(name) for name in ("kafka_partition", "kafka_offset")]
+    # Rows of copied tables came from no Kafka partition.
+    beside = [rows.column(name).fill_null(NO_KAFKA_PARTITION) for name in ("kafka_partition", "kafka_offset")]
     databases = pa.nulls(rows.num_rows, pa.string()) if databases is None else databases
     columns = [*parts, kinds, numbers[0], *beside, *numbers[1:], texts, databases]
     arrays = [column.cast(one.type) for column, one in zip(columns, SCRIPT, strict=True)]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.key_periods import KeyPeriod, ToldColumns
 from dts_assets.model.tables import TableId
-from dts_assets.stages.change_columns import TRUNCATE, Changes, RowShape, is_operation
+from dts_assets.stages.change_columns import REPAIR, TRUNCATE, Changes, RowShape, is_operation
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers, as_partitions, hash_keys
 from dts_assets.stages.row_places import positions_of
 from dts_assets.stages.sql_dialect import Comparison, Dialect, Literals, SqlColumn, Writer, table_name
@@ -180,8 +180,15 @@ def _by_operation(changes: pa.RecordBatch, rows: Numbers) -> Iterator[tuple[Numb
     """Yield the rows of each operation."""
     encoded = pc.dictionary_encode(changes.column("op").take(pa.array(rows)))
     codes = as_numbers(encoded.indices)
+    stays = as_mask(changes.column("after").take(pa.array(rows)).is_valid())
     for number, operation in enumerate(encoded.dictionary.to_pylist()):
-        yield rows[codes == number], operation
+        mine = codes == number
+        if operation != REPAIR:
+            yield rows[mine], operation
+            continue
+        for some, meant in ((mine & stays, REPAIR), (mine & ~stays, "delete")):
+            if some.any():
+                yield rows[some], meant
 
 
 def _with_comments(found: Literals, table: StatementTable, changes: pa.RecordBatch) -> tuple[pa.Array, int]:
@@ -232,6 +239,7 @@ class _Renderer:
         self._key, self._carried = key, carried
         self._count = batch.num_rows
         self._changes = Changes(batch, table.shape)
+        self._are_copied = bool(batch.column("kafka_partition").null_count)  # rows of one partition, or of none
         self._refused: dict[str, Mask] = {}
 
     def render(self, operation: str) -> Literals:
@@ -247,12 +255,17 @@ class _Renderer:
         return Literals(texts, self._refused)
 
     def _insert(self) -> pa.Array:
+        """Return the statements that bring rows in; a copied row takes the place of one with its key."""
         names = ", ".join(self._dialect.quoted(self._columns[place].name) for place in self._carried)
         values = []
         for place in self._carried:
             cells = self._given("after", place)
             values.append(pc.if_else(pa.array(cells.absent), "DEFAULT", pc.fill_null(cells.texts, "NULL")))
         listed = joined(*values, between=", ") if values else self._always("")
+        if self._key and self._are_copied:
+            carried, key = ([self._columns[place].name for place in some] for some in (self._carried, self._key))
+            begin, end = self._dialect.put(self._name, carried, key)
+            return joined(begin, listed, end)
         return joined(f"INSERT INTO {self._name} ({names}) VALUES (", listed, ")")
 
     def _new_values(self) -> pa.Array:

@@ -156,8 +156,11 @@ COPIED: tuple[NamedType, ...] = (
     ("source_position", POSITION),
     ("read_at", "timestamp"),
     ("row_number", "int"),
+    ("removed", "boolean"),
 )
-"""The columns of a copied table beside ``row``: the copy, the chunk, its key range and its low watermark."""
+"""The columns of a copied table beside ``row``: the copy, the chunk, its key range and its low watermark.
+
+A repair has rows that the source does not have, ``removed``, of which only the key is told."""
 
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),

@@ -9,14 +9,17 @@ from random import Random
 import pytest
 
 from dts_assets.flows.moments import tables_at
+from dts_assets.flows.repairs import enter_repair
+from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopyKind
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.planning.source_moments import AtPosition
-from tests.flows.copied import Read, copy_rows, reads_of
+from tests.flows.copied import Read, copy_rows, reads_of, texts
 from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, bank_history, border
 from tests.flows.source import Contents, Position, write_capture
-from tests.flows.source_tables import Row
+from tests.flows.source_tables import Row, Table
 from tests.flows.test_live import pieces, with_an_end
 from tests.flows.test_moments import contents
 from tests.tiers import times
@@ -79,7 +82,7 @@ def test_without_the_copy_rows_are_missing(bench: Bench, tmp_path: Path) -> None
     assert harness.snapshots(keyed(history)) != only_keyed(history.final())
 
 
-def keyed(history: History) -> dict[str, object]:
+def keyed(history: History) -> dict[str, Table]:
     return {name: table for name, table in history.source.tables.items() if table.keys}
 
 
@@ -224,3 +227,40 @@ def test_a_copy_comes_while_windows_are_open(bench: Bench, tmp_path: Path, seed:
         copied = [row["row_number"] for row in rows if row["kafka_partition"] is None and row["op"] == "read"]
         (one,) = [one for one in harness.pipeline.ledger.copied_tables() if one.table == table_id(name)]
         assert sorted(copied) == list(range(one.rows))
+
+
+def test_a_repair_mends_single_rows_and_later_changes_stay(bench: Bench, tmp_path: Path) -> None:
+    """Rows that differ as of a position are taken from there: changed, missing and surplus ones."""
+    history = bank_history(11)
+    lost = [one for one in history.source.messages if border(1) <= one.time < border(2) and one.partition]
+    messages = [one for one in history.source.messages if one not in lost]
+    harness = bench.open(write_capture(tmp_path / "capture", messages), history=["*"])
+    harness.settle()
+    wrong = harness.snapshots(keyed(history))
+    at = positions(history, since=border(2), until=last_cut(history))[0]
+    kinds = set[str]()
+    for name in ("goods", "seats", "accounts"):
+        table = history.source.tables[name]
+        shown = tables_at(harness.pipeline, AtPosition(None, *at), tmp_path / name, tables=[table_id(name)])
+        there, true = contents(history, shown)[name], history.at(at)[name]
+        differing = [row for key, row in true.items() if there.get(key) != row]
+        surplus = [
+            {**dict.fromkeys(row), **dict(zip(table.keys, key, strict=True))}
+            for key, row in there.items()
+            if key not in true
+        ]
+        kinds |= {"surplus"} if surplus else set()
+        kinds |= {"missing" for row in differing if table.key(row) not in there}
+        kinds |= {"changed" for row in differing if table.key(row) in there}
+        columns = tuple(ColumnShape(one.name, one.kind.original_type, one.is_key) for one in table.columns)
+        rows, removed = texts(columns, differing), texts(columns, surplus)
+        position = SourcePosition(0, *at)
+        enter_repair(harness.pipeline, table_id(name), columns, position, rows=rows, removed=removed, origin="a test")
+    assert kinds == {"changed", "missing", "surplus"}
+    assert wrong != only_keyed(history.final())
+    assert harness.settle()
+    assert harness.snapshots(keyed(history)) == only_keyed(history.final())
+    assert all(row.balanced for row in harness.pipeline.ledger.window_tables())
+    assert {
+        row["op"] for row in harness.rows("changelog", *table_id("goods").path) if row["kafka_partition"] is None
+    } == {"repair"}

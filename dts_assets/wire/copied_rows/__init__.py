@@ -30,7 +30,8 @@ ORIGINAL_TYPE, IS_KEY = b"original-type", b"is-key"
 """The metadata of a column's field in a payload: the declared type, and ``1`` for a column of the primary key."""
 
 _CLOCK = re.compile(r"\s*(datetime|date)\b", re.I)
-_AFTER = 1
+_REMOVED = b"removed"
+"""The metadata of a payload whose rows the source does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class CopiedRows:
         return f"pyarrow {pa.__version__}"
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """Return the rows of wanted tables as changes with a new image alone."""
+        """Return the rows of wanted tables as changes with a new image, or with an old one where they were removed."""
         wanted, codes = table_codes(entries, tables)
         names = list(tables)
         found = tuple(
@@ -65,6 +66,7 @@ class CopiedRows:
     def _changes_of(
         self, table: TableId, columns: tuple[Column, ...], index: int, rows: pa.RecordBatch
     ) -> TableChanges:
+        removed = _REMOVED in (rows.schema.metadata or {})
         carried = list_of(tuple(map(_shape_of, rows.schema)))
         assert carried is not None, "a copied table has columns, and each has a name"
         notes, count, children, own = ValueNotes(columns), rows.num_rows, [], {}
@@ -80,15 +82,15 @@ class CopiedRows:
             if bad is not None and bad.any():
                 unfit = np.flatnonzero(bad)
                 values = rows.column(at).cast(pa.binary()).take(pa.array(unfit))
-                notes.invalid(_AFTER, unfit, np.full(len(unfit), number, np.int32), values)
+                notes.invalid(int(not removed), unfit, np.full(len(unfit), number, np.int32), values)
             if kind != column.type:
-                own[f"after.{column.name}"] = (typed,)
+                own[f"{'before' if removed else 'after'}.{column.name}"] = (typed,)
                 typed = held_as(typed, kinds.field(number).type)
             children.append(typed)
-        after = pa.StructArray.from_arrays(children, fields=list(kinds))
+        image = pa.StructArray.from_arrays(children, fields=list(kinds))
         beside = beside_images(np.full(count, index), np.arange(count), pa.array([self.operation] * count, pa.string()))
         keys, lists = keys_of([carried], columns), carried_by([carried])
-        images = (pa.nulls(count, kinds), after)
+        images = (image, pa.nulls(count, kinds)) if removed else (pa.nulls(count, kinds), image)
         return table_changes(table, images, notes, beside, ToldKeys(keys), ToldKeys(lists), own)
 
     def _typed(self, values: pa.Array, kind: str, original_type: str) -> tuple[pa.Array, Bools | None]:
@@ -99,14 +101,17 @@ class CopiedRows:
         return parse(values.cast(pa.binary()), kind, zone=zone if kind == "timestamp" else None)
 
 
-def payload_of(rows: pa.RecordBatch, shapes: Iterable[ColumnShape]) -> bytes:
-    """Return the payload of some rows, whose columns are those of ``shapes`` in their order."""
+def payload_of(rows: pa.RecordBatch, shapes: Iterable[ColumnShape], *, removed: bool = False) -> bytes:
+    """Return the payload of some rows, whose columns are those of ``shapes`` in their order.
+
+    ``removed`` says that the source does not have these rows; only their keys are told.
+    """
     fields = [
         pa.field(shape.name, column.type, metadata={ORIGINAL_TYPE: shape.original_type, IS_KEY: str(int(shape.is_key))})
         for shape, column in zip(shapes, rows.columns, strict=True)
     ]
     sink = pa.BufferOutputStream()
-    schema = pa.schema(fields)
+    schema = pa.schema(fields, metadata={_REMOVED: b"1"} if removed else None)
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=schema))
     return bytes(sink.getvalue())
