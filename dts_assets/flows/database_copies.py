@@ -25,7 +25,7 @@ from dts_assets.flows.copies import (
     require_positions,
     unfinished,
 )
-from dts_assets.flows.jdbc_rows import ReadChunk, read_chunks
+from dts_assets.flows.jdbc_rows import ReadChunk, add_driver, read_chunks
 from dts_assets.flows.reports import rate
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.positions import SourcePosition
@@ -81,6 +81,8 @@ def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: Copie
         CopyError: The definition of the table has changed meanwhile.
     """
     began, done, total, exact = time.monotonic(), 0, len(copied.chunks), server.is_mariadb
+    if copied.left and work.bootstrap.source.jdbc is not None:
+        add_driver(work.spark(), work.bootstrap.source.jdbc)
     while copied.left:
         if work.stops():
             work.progress(f"copy: {copied.table} was stopped; it goes on where it is when it is asked for again")

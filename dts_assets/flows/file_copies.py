@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
@@ -23,9 +24,12 @@ from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtGtid, AtPosition, moment_of, position_of
+from dts_assets.sources.dump_files import DumpedTable, rows_of_dump, tables_of_dump
 from dts_assets.sources.table_files import batches_of, tables_of_folder
-from dts_assets.stages.copied_texts import as_copied, declared_type, stored_kind
+from dts_assets.stages.copied_texts import as_copied, as_dumped, declared_type, stored_kind
 from dts_assets.store.columns import SNAPSHOT_SYSTEM
+from dts_assets.wire.ddl.schema_model import apply
+from dts_assets.wire.ddl.table_schemas import Catalog
 
 _OURS = frozenset(name for name, _ in SNAPSHOT_SYSTEM)
 """Columns that snapshots have beside the source's: files that ``dts-assets as-of`` wrote have them, too."""
@@ -35,11 +39,16 @@ Rows = Callable[[], Iterable[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of a table that are to be copied, and where they come from, for people."""
+    """The rows of a table that are to be copied, and where they come from, for people.
+
+    ``columns`` are those that the source tells, and ``at`` is the position that it tells. Else the lake and a person know.
+    """
 
     table: TableId
     origin: str
     rows: Rows
+    columns: tuple[ColumnShape, ...] = ()
+    at: str = ""
 
 
 def tables_of_files(work: Copying) -> Iterator[TableRows]:
@@ -57,6 +66,42 @@ def tables_of_files(work: Copying) -> Iterator[TableRows]:
             yield TableRows(table, origin, partial(batches_of, table, files, ending))
     if source.table is not None:
         yield _iceberg_table(work, source.table)
+    if source.mysqldump is not None:
+        yield from _dumped_tables(source.mysqldump)
+
+
+def _dumped_tables(file: Path) -> Iterator[TableRows]:
+    """Yield the tables of a dump, with the columns that their definitions say.
+
+    Raises:
+        CopyError: The file cannot be read.
+    """
+    for dumped in tables_of_dump(file):
+        made = apply(Catalog(), dumped.definition, dumped.table.database).catalog.tables.get(dumped.table)
+        columns = () if made is None else tuple(ColumnShape(c.name, c.type, c.name in made.key) for c in made.columns)
+        at = "" if dumped.place is None else f"{dumped.place[0]}:{dumped.place[1]}"
+        yield TableRows(
+            dumped.table, f"mysqldump {file.name}", partial(_dumped_rows, file, dumped, columns), columns, at
+        )
+
+
+def _dumped_rows(file: Path, dumped: DumpedTable, columns: tuple[ColumnShape, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a dumped table as texts.
+
+    Raises:
+        CopyError: Its definition or its rows cannot be read.
+    """
+    if not columns:
+        raise CopyError(str(dumped.table), "its definition in the dump is not understood", "copy it from the database")
+    names = tuple(one.name for one in columns)
+    yield pa.RecordBatch.from_arrays([as_dumped([], one) for one in columns], names=names)
+    for cells in rows_of_dump(file, dumped, names):
+        count = len(next(iter(cells.values())))
+        try:
+            arrays = [as_dumped(cells.get(one.name, [None] * count), one) for one in columns]
+        except pa.ArrowInvalid:
+            raise CopyError(str(dumped.table), "a text of the dump is no UTF-8", "dump it with utf8mb4") from None
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _iceberg_table(work: Copying, name: str) -> TableRows:
@@ -87,13 +132,13 @@ def copy_from_files(work: Copying, found: TableRows, kind: CopyKind) -> CopiedTa
     """
     pipeline, table = work.pipeline, found.table
     require_positions(pipeline, table, ids=True)
-    at, began = _position(work, table), time.monotonic()
+    at, began = _position(work, table, found.at), time.monotonic()
     with hold(work, table):
         batches = iter(found.rows())
         first = next(batches, None)
         if first is None:
             raise CopyError(str(table), "its files have no columns", "write at least one file, with a header")
-        columns = _columns(work, table, first.schema)
+        columns = found.columns or _columns(work, table, first.schema)
         unfinished(pipeline, table, (), kind, found.origin)  # one that was killed begins anew: it is one chunk
         copied = begin(pipeline, table, columns, kind, found.origin, [CopiedChunk(0, None, None)])
         work.progress(f"copy: {table} begins, as of {at}, from {found.origin}")
@@ -112,14 +157,14 @@ def _chained(first: pa.RecordBatch, batches: Iterable[pa.RecordBatch]) -> Iterat
     yield from batches
 
 
-def _position(work: Copying, table: TableId) -> SourcePosition:
-    """Return the declared position of the files.
+def _position(work: Copying, table: TableId, told: str) -> SourcePosition:
+    """Return the declared position of the files, or the one that they tell themselves.
 
     Raises:
         CopyError: It is not declared as a position or a GTID.
         NothingFoundError: The lake does not know the GTID.
     """
-    pipeline, text = work.pipeline, work.bootstrap.at or ""
+    pipeline, text = work.pipeline, work.bootstrap.at or told
     try:
         moment = moment_of(text)
         if isinstance(moment, AtPosition):

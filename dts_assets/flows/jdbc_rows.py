@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from dts_assets.errors.databases import DatabaseError
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk
 from dts_assets.model.positions import SourcePosition
@@ -26,6 +27,7 @@ DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 A session gets it when the first table is copied, so that nobody else waits for it.
 """
 
+_ARTIFACT = DRIVER.split(":")[1]
 _CLASS = "org.mariadb.jdbc.Driver"
 _FETCH = "10000"
 """Rows that the driver takes at once, so that it never holds a whole chunk."""
@@ -70,7 +72,6 @@ def read_chunks(
     ``since`` is the end of the binlog before. A server that ``tells_position`` shows the exact place of the snapshot that each
     chunk is read from, which is its low and high watermark then; of others the high watermark is left open.
     """
-    _add_driver(spark)
     query, names = copy_query(sql_table(table.table), table.columns, key=table.key, tells_position=tells_position)
     frame = spark.read.jdbc(
         _url(jdbc),
@@ -92,11 +93,25 @@ def read_chunks(
     return [pickle.loads(row["result"]) for row in sorted(rows, key=lambda row: row["number"])]
 
 
-def _add_driver(spark: SparkSession) -> None:
-    """Give a session the driver, unless it has one: by ``spark.jars``, or because a table was copied before."""
-    artifact = DRIVER.split(":")[1]
-    if not any(artifact in row[0] for row in spark.sql("LIST JARS").collect()):
+def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:
+    """Give a session the driver, unless its settings name one.
+
+    It is given again for each copy: the JVM finds added classes only in threads that have added them.
+
+    Raises:
+        DatabaseError: The driver cannot be fetched.
+    """
+    named = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    if any(_ARTIFACT in (spark.conf.get(name, "") or "") for name in named):
+        return
+    try:
         spark.sql(f"ADD JAR ivy://{DRIVER}?transitive=false")
+    except Exception as error:
+        what = (
+            f"Spark cannot fetch its driver {DRIVER} ({type(error).__name__}); where there is no network, name the jar "
+            "under spark.conf as spark.jars"
+        )
+        raise DatabaseError(f"{jdbc.host}:{jdbc.port}", what) from None
 
 
 def _url(jdbc: Jdbc) -> str:

@@ -78,6 +78,19 @@ def as_copied(values: pa.Array, kind: str) -> pa.Array:
     return held_as(values, pa.string())
 
 
+def as_dumped(values: Sequence[bytes | None], column: ColumnShape) -> pa.Array:
+    """Return values of a dump as texts, or as bytes of columns with bytes; a dump has the bytes of BIT, and not its number.
+
+    Raises:
+        pa.ArrowInvalid: A text is no UTF-8.
+    """
+    if _BIT.match(column.original_type):
+        texts = [None if one is None else str(int.from_bytes(one)) for one in values]
+        return pa.array(texts, pa.string())
+    found = pa.array(values, pa.binary())
+    return found if stored_kind(column) == "binary" else found.cast(pa.string())
+
+
 def copy_query(
     table: str, columns: Sequence[ColumnShape], *, key: str | None, tells_position: bool
 ) -> tuple[str, tuple[str, ...]]:

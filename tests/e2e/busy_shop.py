@@ -1,0 +1,114 @@
+"""A shop in a real MariaDB that was there before its topic, so that most rows are in no binlog. It is written to all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+from pymysql.cursors import Cursor
+
+from dts_assets.model.tables import TableId
+from dts_emulator.dts.dts_options import DtsOptions
+from dts_emulator.machine.ports import free_port
+from dts_emulator.messages.capture_files import write_capture
+from dts_emulator.source.server import Server, private_server
+from dts_emulator.tasks.recording import record
+
+DATABASE = "shop"
+START = datetime(2026, 3, 1, 10, tzinfo=UTC)
+EVERY = timedelta(seconds=60)
+OPTIONS = DtsOptions(partitions=2)
+USER, PASSWORD = "copier", "s3cret-of-the-copier"
+GOODS, LINES, EMPTY = (TableId(DATABASE, "", name) for name in ("goods", "lines", "empty"))
+
+_GOODS = """CREATE TABLE goods (id INT PRIMARY KEY, name VARCHAR(40) CHARACTER SET latin1, price DECIMAL(10,2), f FLOAT, d DOUBLE,
+    b VARBINARY(9), bi BIT(9), at TIMESTAMP(3) NULL, dt DATETIME(6), y YEAR, tm TIME(2), e ENUM('a', 'ß'), st SET('x', 'y'),
+    n BIGINT UNSIGNED, note TEXT, fixed CHAR(5), day DATE)"""
+_ROWS = """INSERT INTO goods SELECT seq, CONCAT('näme', seq), seq / 7, seq / 3, seq / 3, UNHEX(HEX(seq)), seq % 512,
+    '2026-01-01 00:00:00.123', '2025-12-31 23:59:59.000001', 2000 + seq % 50, '-838:00:00.5', 'ß', 'x,y',
+    18446744073709551615 - seq, IF(seq % 10 = 0, NULL, CONCAT('💰', seq)), 'ab ', IF(seq % 7 = 0, '0000-00-00', '2026-02-28')
+    FROM seq_1_to_{rows}"""
+
+
+class Shop:
+    """The server, and the writer's own time, in seconds since the epoch."""
+
+    def __init__(self, server: Server, port: int, rows: int) -> None:
+        self.server, self.port, self.rows = server, port, rows
+        self.now = START.timestamp() + 1
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET timestamp = {self.now - 0.5}")
+            cursor.execute(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'")
+            cursor.execute(f"GRANT SELECT, BINLOG MONITOR ON *.* TO {USER}@'127.0.0.1'")
+            for sql in (f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", "SET sql_mode = ''", _GOODS):
+                cursor.execute(sql)
+            cursor.execute("CREATE TABLE `lines` (a INT, b VARCHAR(10))")
+            cursor.execute("CREATE TABLE empty (id INT PRIMARY KEY)")
+            cursor.execute("SET sql_log_bin = 0")  # what was there before the topic is in no binlog
+            cursor.execute(_ROWS.format(rows=rows))
+            cursor.execute("INSERT INTO `lines` SELECT seq % 7, 'x' FROM seq_1_to_100")
+
+    @contextmanager
+    def written(self, *, seed: int = 5, pause: float = 0.002) -> Iterator[None]:
+        """Write to the shop for as long as the block takes."""
+        stop = Event()
+
+        def write() -> None:
+            random = Random(seed)
+            with self.server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+                cursor.execute("SET sql_mode = ''")
+                while not stop.wait(pause):
+                    self._transaction(cursor, random)
+
+        thread = Thread(target=write)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _transaction(self, cursor: Cursor, random: Random) -> None:
+        self.now += 0.2
+        cursor.execute(f"SET timestamp = {self.now:.3f}")
+        cursor.execute("BEGIN")
+        for _ in range(random.randint(1, 3)):
+            one, other = random.randint(1, self.rows + 1000), random.randint(1, self.rows + 1000)
+            match random.randrange(5):
+                case 0:
+                    cursor.execute("DELETE FROM goods WHERE id = %s", (one,))
+                case 1:
+                    cursor.execute("REPLACE INTO goods (id, name) VALUES (%s, 'new')", (one,))
+                case 2:
+                    cursor.execute(
+                        "UPDATE goods SET f = f + 1, note = CONCAT(IFNULL(note, ''), 'u') WHERE id = %s", (one,)
+                    )
+                case 3:
+                    cursor.execute("UPDATE IGNORE goods SET id = %s WHERE id = %s", (other, one))
+                case _:
+                    cursor.execute("INSERT INTO `lines` VALUES (%s, 'n')", (one % 7,))
+                    cursor.execute("DELETE FROM `lines` WHERE a = %s LIMIT 1", (other % 7,))
+        cursor.execute("COMMIT")
+
+    @property
+    def bootstrap(self) -> dict[str, object]:
+        """The configuration's part."""
+        jdbc = {"url": f"jdbc:mariadb://127.0.0.1:{self.port}/", "user": USER, "password": PASSWORD}
+        return {"from": {"jdbc": jdbc}, "chunk_rows": 1000}
+
+    def record(self, capture: Path) -> int:
+        """Record all that was written, and return the number of windows that it fills."""
+        write_capture(record(self.server, OPTIONS, until=int(self.now) + 70), capture, topic=OPTIONS.topic)
+        return int((self.now - START.timestamp()) // EVERY.total_seconds()) + 1
+
+
+@contextmanager
+def busy_shop(*, rows: int = 5000) -> Iterator[Shop]:
+    port = free_port()
+    network = ("--skip-networking=0", f"--port={port}", "--bind-address=127.0.0.1")
+    with private_server(extra=network) as server:
+        yield Shop(server, port, rows)
