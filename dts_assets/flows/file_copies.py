@@ -76,7 +76,7 @@ def _dumped_tables(file: Path) -> Iterator[TableRows]:
     Raises:
         CopyError: The file cannot be read.
     """
-    for dumped in tables_of_dump(file):
+    for dumped in tables_of_dump(file):  # a FLOAT's text has six digits there; docs/copies.md says so
         made = apply(Catalog(), dumped.definition, dumped.table.database).catalog.tables.get(dumped.table)
         columns = () if made is None else tuple(ColumnShape(c.name, c.type, c.name in made.key) for c in made.columns)
         at = "" if dumped.place is None else f"{dumped.place[0]}:{dumped.place[1]}"

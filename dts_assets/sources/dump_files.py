@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from dts_assets.errors.databases import CopyError
 from dts_assets.model.tables import TableId
@@ -24,6 +25,7 @@ _CELL = re.compile(
 )
 """A value in a list of values, with the sign behind it."""
 
+_BETWEEN = re.compile(rb",?\s*")
 _ESCAPE = re.compile(rb"\\(.)|''", re.S)
 _ESCAPED = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a", b"b": b"\b"}
 
@@ -92,10 +94,20 @@ def rows_of_dump(file: Path, dumped: DumpedTable, names: tuple[str, ...]) -> Ite
     with file.open("rb") as lines:
         for offset, own in dumped.inserts:
             lines.seek(offset)
-            line = lines.readline()
-            told = _INSERT.match(line)
+            statement = _statement(lines)
+            told = _INSERT.match(statement)
             assert told is not None, "the first pass has matched the line"
-            yield _columns(line, told.end(), own or names, dumped.table, offset)
+            yield _columns(statement, told.end(), own or names, dumped.table, offset)
+
+
+def _statement(lines: IO[bytes]) -> bytes:
+    """Return a statement of one or several lines: an end of a line within a text is written as two characters."""
+    found = []
+    for line in lines:
+        found.append(line)
+        if line.rstrip(b"\r\n").endswith(b";"):
+            break
+    return b"".join(found)
 
 
 def _columns(
@@ -117,10 +129,7 @@ def _columns(
                 break
         if len(cells) % width:
             raise CopyError(str(table), f"a row at byte {offset + at} of the dump has other columns", "dump it again")
-        if line[at : at + 1] == b",":
-            at += 1
-        while line[at : at + 1].isspace():
-            at += 1
+        at = _BETWEEN.match(line, at).end()  # type: ignore[union-attr]
     if line[at : at + 1] != b";":
         raise CopyError(str(table), f"its rows end at byte {offset + at} of the dump, in the middle", "dump it again")
     return {name: cells[place::width] for place, name in enumerate(names)}

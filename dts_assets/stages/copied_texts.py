@@ -63,6 +63,8 @@ def declared_type(kind: pa.DataType) -> str:
 def as_copied(values: pa.Array, kind: str) -> pa.Array:
     """Return typed values as texts that name exactly their value, or as bytes where ``kind`` is ``binary``.
 
+    Bytes that come as a text are its hexadecimal digits behind ``0x``, else the text itself in UTF-8.
+
     Raises:
         pa.ArrowInvalid: Bytes are no text.
         pa.ArrowNotImplementedError: Values of the type, such as lists, have no text.
@@ -70,12 +72,22 @@ def as_copied(values: pa.Array, kind: str) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if kind == "binary":
-        return (
-            values.cast(pa.string()).cast(pa.binary()) if pa.types.is_string(values.type) else values.cast(pa.binary())
-        )
+        return _from_digits(values) if pa.types.is_string(values.type) else values.cast(pa.binary())
     if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.string())
     return held_as(values, pa.string())
+
+
+def _from_digits(texts: pa.Array) -> pa.Array:
+    """Return the bytes of texts such as ``0x00FF``, and those of any other text in UTF-8."""
+    return pa.array([None if one is None else _bytes_of(one) for one in texts.to_pylist()], pa.binary())
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode()
+    except ValueError:
+        return text.encode()
 
 
 def as_dumped(values: Sequence[bytes | None], column: ColumnShape) -> pa.Array:
