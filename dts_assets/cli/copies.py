@@ -27,8 +27,9 @@ _TABLE = click.option("--table", "tables", multiple=True, help="A table, shopdb.
 @_TABLE
 @config_option
 def copy(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
-    """Copy the tables of a SUBSCRIPTION from the place that bootstrap names, while its messages go on.
+    """Copy the tables of a SUBSCRIPTION from the place that bootstrap names.
 
+    Its messages go on meanwhile.
     Tables that were copied before are passed over. A copy that was stopped goes on with the chunks that are left.
     """
     _run(subscription, tables, CopyKind.BOOTSTRAP, config)
@@ -39,9 +40,9 @@ def copy(subscription: str, tables: tuple[str, ...], config: Path | None) -> Non
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 @config_option
 def resync(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
-    """Copy tables of a SUBSCRIPTION anew, in the place of all that they have; all other tables go on.
+    """Copy tables of a SUBSCRIPTION anew, in the place of all that they have.
 
-    It ends what is not proven of them, and their pauses.
+    All other tables go on. It ends what is not proven of these tables, and their pauses.
     """
     _run(subscription, tables, CopyKind.RESYNC, config)
 

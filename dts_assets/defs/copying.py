@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 class CopyConfig(dg.Config):
-    """The tables to copy, by their names at the source: `shopdb.orders`; none stands for all that the configuration names.
+    """The tables to copy, by their names at the source: `shopdb.orders`.
 
+    Without any it is all that the configuration names.
     `kind` is `bootstrap`, which passes over tables that were copied before, or `resync`.
     """
 

@@ -59,13 +59,9 @@ commands, such as a failed check, and no errors::
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
-SourceError and those below it are in :mod:`dts_assets.errors.sources` and :mod:`dts_assets.errors.databases`, MachineError and
-those below it in :mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, three more
-classes in :mod:`dts_assets.errors.tables`, :mod:`dts_assets.errors.topics` and :mod:`dts_assets.errors.removed_rows`, all others
-here.
-
-An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
-them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
+Classes below SourceError, MachineError and a few others are in the modules of this room, all others here. An error is made from
+facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of them survive
+pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
 """
 
 from __future__ import annotations

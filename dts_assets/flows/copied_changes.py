@@ -1,4 +1,7 @@
-"""The rows of copied tables as an input of windows: which window takes them, and the tasks that decode them."""
+"""The rows of copied tables as an input of windows.
+
+It is said here which window takes them, and with which tasks they are decoded.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ def copied_tasks(
     ddl: WriteTarget,
     sources: Mapping[TableId, tuple[TableId, ...]],
 ) -> Iterator[TablesTask]:
-    """Yield the tasks that decode copied tables, by the window that takes them; tables without a target are passed over."""
+    """Yield the tasks that decode copied tables, by the window that takes them.
+
+    Tables without a target are passed over.
+    """
     routes, lake = pipeline.settings.routes, pipeline.lake
     for start, tables in copied.items():
         for one in tables:
@@ -83,7 +89,10 @@ def copies_path(pipeline: Pipeline, table: TableId) -> tuple[str, ...]:
 
 
 def _by_size(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Yield files in groups of about the bytes of a task, at least one group: a table without rows is emptied, too."""
+    """Yield files in groups of about the bytes of a task.
+
+    There is at least one group: a table without rows is emptied, too.
+    """
     group: list[StoredFile] = []
     for file in files:
         if group and sum(one.bytes for one in group) + file.bytes > _TASK_BYTES:

@@ -1,4 +1,7 @@
-"""Copies of tables as people ask for them: to begin with, or anew for a table that went wrong, beside the live run."""
+"""Copies of tables as people ask for them, beside the live run.
+
+Tables begin with a copy, or are copied anew because they went wrong.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from dts_assets.model.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """The copies that were made, the tables that had one before, and those that could not be copied, with sentences."""
+    """The copies that were made, and the tables that had a copy before.
+
+    ``failed`` has those that could not be copied, with sentences.
+    """
 
     copied: tuple[CopiedTable, ...] = ()
     there: tuple[TableId, ...] = ()
@@ -28,7 +34,13 @@ class CopyReport:
 
 
 def tables_called(names: Iterable[str]) -> tuple[TableId, ...] | None:
-    """Return the tables of names such as ``shopdb.orders``; None, which stands for all tables, where there is no name."""
+    """Return the tables of names such as ``shopdb.orders``.
+
+    None, which stands for all tables, is returned where there is no name.
+
+    Raises:
+        NothingFoundError: A name is none of a table.
+    """
     found = [TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1]) for parts in map(_parts_of, names)]
     return tuple(found) or None
 

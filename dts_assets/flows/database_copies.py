@@ -34,7 +34,7 @@ from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.sources.mysql_server import MySqlServer, SourceTable
 
 _TRIES = 10
-"""How often a table without a key is read again because somebody wrote meanwhile."""
+"""The number of times that a table without a key is read because somebody wrote meanwhile."""
 
 
 def server_of(bootstrap: Bootstrap) -> MySqlServer:

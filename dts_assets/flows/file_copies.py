@@ -1,4 +1,7 @@
-"""Copies of tables from files and from Iceberg tables, whose rows are those of one position that a person declares."""
+"""Copies of tables from files and from Iceberg tables.
+
+Their rows are those of one position, which a person declares or a dump tells.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,10 @@ def _position(work: Copying, table: TableId, told: str) -> SourcePosition:
 
 
 def _columns(work: Copying, table: TableId, schema: pa.Schema) -> tuple[ColumnShape, ...]:
-    """Return the columns of files: with the types that the table is known to have, else those of the files."""
+    """Return the columns of files.
+
+    They have the types that the table is known to have, else those of the files.
+    """
     routes = work.pipeline.settings.routes
     lake_table = (routes.decoded_table(table) if routes else table) or table
     known = {name: column for column in known_tables(work.pipeline).get(lake_table, ()) for name in column.source_names}

@@ -130,7 +130,10 @@ class FollowedTables:
         return replace(found, moved_rows=self._moved_rows(rows.origins))
 
     def _copied_at(self, source: TableId, frontier: Frontier) -> SourcePosition | None:
-        """Return the position of the last copy of a whole table that a frontier holds; None where there is none."""
+        """Return the position of the last copy of a table that a frontier holds.
+
+        It is None where there is none.
+        """
         found = (
             one.low
             for one in self._copied

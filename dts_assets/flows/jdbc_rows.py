@@ -1,18 +1,20 @@
-"""Chunks of a table read from a database by Spark's JDBC reader, and written to the lake by the tasks that read them."""
+"""Chunks of a table read from a database by Spark's JDBC reader.
+
+The tasks that read them write them to the lake.
+"""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from dts_assets.errors.databases import DatabaseError
+from dts_assets.flows.spark_tasks import run_partitions
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk
 from dts_assets.model.positions import SourcePosition
@@ -42,17 +44,6 @@ class ReadChunk:
 
     chunk: CopiedChunk
     files: tuple[WrittenFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The work of the tasks that read chunks: partition for partition one chunk."""
-
-    target: WriteTarget
-    copy: str
-    chunks: tuple[CopiedChunk, ...]
-    columns: tuple[ColumnShape, ...]
-    lineage: int
 
 
 def read_chunks(
@@ -89,8 +80,7 @@ def read_chunks(
     begun = tuple(replace(chunk, low=low) for chunk in chunks)
     work = _Work(target, copy, begun, table.columns, lineage)
     wanted = frame.select(*names, *(("p",) if tells_position else ()))
-    rows = wanted.mapInArrow(_writing(work), "number int, result binary").collect()
-    return [pickle.loads(row["result"]) for row in sorted(rows, key=lambda row: row["number"])]
+    return run_partitions(wanted, work, partitions=len(begun))
 
 
 def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:
@@ -115,7 +105,9 @@ def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:
 
 
 def _url(jdbc: Jdbc) -> str:
-    """Return the address by which Spark knows that names stand in backticks, and the driver that it may read it.
+    """Return the address of a database for Spark and for the driver.
+
+    By it Spark knows that names stand in backticks, and the driver that it may read it.
 
     Spark takes ``jdbc:mariadb`` for a database that quotes names with ``"``, which is a text there.
     """
@@ -133,17 +125,19 @@ def _predicate(table: SourceTable, chunk: CopiedChunk) -> str:
     return " AND ".join(parts) or "1 = 1"
 
 
-def _writing(work: _Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-        attempt = f"{number:05d}-{0 if context is None else context.attemptNumber()}"
-        found = write_chunk(work.target, work.copy, work.chunks[number], work.columns, batches, attempt, work.lineage)
-        yield pa.RecordBatch.from_pydict(
-            {"number": pa.array([number], pa.int32()), "result": pa.array([pickle.dumps(found)], pa.binary())}
-        )
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The work of the tasks that read chunks: partition for partition one chunk."""
 
-    return each
+    target: WriteTarget
+    copy: str
+    chunks: tuple[CopiedChunk, ...]
+    columns: tuple[ColumnShape, ...]
+    lineage: int
+
+    def __call__(self, number: int, attempt: str, batches: Iterable[pa.RecordBatch]) -> ReadChunk:
+        """Write the rows of the chunk of a partition."""
+        return write_chunk(self.target, self.copy, self.chunks[number], self.columns, batches, attempt, self.lineage)
 
 
 def write_chunk(
@@ -190,7 +184,10 @@ def stored_rows(
     *,
     removed: bool = False,
 ) -> pa.RecordBatch:
-    """Return rows of a chunk as a copied table stores them; ``before`` is the number of rows that the chunk has before."""
+    """Return rows of a chunk as a copied table stores them.
+
+    ``before`` is the number of rows that the chunk has before them.
+    """
     count, low = batch.num_rows, chunk.low
     assert low is not None, "a chunk has a low watermark before it is read"
     position = pa.StructArray.from_arrays(

@@ -126,7 +126,10 @@ def _frontier(sources: SchemaSources, moment: Moment) -> tuple[Frontier, str]:
 
 
 def _not_copied_yet(pipeline: Pipeline, frontier: Frontier) -> frozenset[TableId]:
-    """Return the tables of which a copy was not complete as of a frontier: there is no state of them then."""
+    """Return the tables of which a copy was not complete as of a frontier.
+
+    There is no state of them then.
+    """
     copied = pipeline.ledger.copied_tables()
     taken = [one for one in copied if one.window_start is not None]
     if frontier.cut is None:

@@ -30,7 +30,7 @@ def enter_repair(
     removed: pa.RecordBatch,
     origin: str,
 ) -> CopiedTable:
-    """Enter rows of a source table as they were at a position, and return the copy that they are.
+    """Enter rows of a source table as they were at a position, and return their copy.
 
     ``rows`` are those that the source has, ``removed`` those that it has not, of which the key counts: each has a column of texts
     (or bytes) for every one of ``columns``. The window whose cut reaches the position takes them. Rows that changed later stay.
@@ -60,7 +60,7 @@ def _numbered(
     rows: pa.RecordBatch,
     removed: pa.RecordBatch,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that the source has and behind them those that it has not, numbered through."""
+    """Yield the rows that the source has, and behind them those that it has not."""
     before = 0
     for batch, gone in ((rows, False), (removed, True)):
         if batch.num_rows:

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.executors import count_cores
@@ -191,6 +191,32 @@ def run_shuffled(
         if isinstance(result, DtsAssetsError):
             raise result
     return results
+
+
+def run_partitions(
+    frame: DataFrame, work: Callable[[int, str, Iterable[pa.RecordBatch]], Result], *, partitions: int
+) -> list[Result]:
+    """Return the results of a function of the rows of each partition of a DataFrame, in order.
+
+    ``work`` gets the number of the partition, a name for the attempt, and the rows. An error meant for people is raised here as
+    itself.
+    """
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        try:
+            result: Any = work(number, _attempt_name(), batches)
+        except DtsAssetsError as error:
+            result = error
+        yield pa.RecordBatch.from_pylist([{"number": number, "result": pickle.dumps(result)}], schema=_RESULT)
+
+    rows = frame.mapInArrow(each, "number long, result binary").collect()
+    results = {row["number"]: pickle.loads(row["result"]) for row in rows}
+    for result in results.values():
+        if isinstance(result, DtsAssetsError):
+            raise result
+    return [results[number] for number in range(partitions)]
 
 
 def _said(value: Any) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Copies of source tables, whose rows did not come from Kafka, and the chunks that they are read in."""
+"""Copies of source tables, and the chunks that they are read in; their rows come from no Kafka."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class CopyKind(StrEnum):
 
 
 class CopyState(StrEnum):
-    """The progress of a copy: its chunks are being read, all of them were, or a person has given it up."""
+    """The progress of a copy.
+
+    Its chunks are being read, all of them were, or a person has given it up.
+    """
 
     READING = "reading"
     COPIED = "copied"
@@ -82,7 +85,10 @@ class CopiedTable:
 
     @property
     def high(self) -> SourcePosition | None:
-        """The position from which on the stream has decided about every row; None before the first chunk was read."""
+        """The position from which on the stream has decided about every row.
+
+        It is None before the first chunk was read.
+        """
         return max((one.high for one in self.chunks if one.high is not None), default=None)
 
     @property

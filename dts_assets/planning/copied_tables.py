@@ -1,4 +1,4 @@
-"""The windows that take the rows of copies, and the tables of which a moment lies inside their copy.
+"""The windows that take the rows of copies, and moments that lie inside a copy.
 
 A copy is an input of the first window whose cut reaches its greatest high watermark. Then every change that came while the rows
 were read is in the lake, and the stream decides about each of them.
@@ -6,7 +6,7 @@ were read is in the lake, and the stream decides about each of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
@@ -21,22 +21,22 @@ COPY_INPUT = "copy:"
 
 
 def windows_of_copies(
-    copies: Iterable[CopiedTable], cuts: Mapping[datetime, SourcePosition | None]
+    copies: Iterable[CopiedTable], windows: Iterable[datetime], reached: Callable[[datetime], SourcePosition | None]
 ) -> dict[datetime, tuple[CopiedTable, ...]]:
     """Return the copies that each window takes, by window start, in the order of their begin.
 
-    A copy stays with the window that has taken it. ``cuts`` are those of stored windows by their starts; windows that take no
-    copy are left out.
+    A copy stays with the window that has taken it. ``windows`` are the starts of stored windows, ``reached`` gives the position
+    that each reaches. Windows that take no copy are left out.
     """
     found: dict[datetime, list[CopiedTable]] = {}
-    starts = sorted(cuts)
+    starts = sorted(windows)
     for copy in sorted(copies, key=lambda one: (one.began, one.copy)):
         high = copy.high
         if not copy.is_input or high is None:
             continue
         start = copy.window_start
         if start is None:
-            start = next((one for one in starts if (cut := cuts[one]) is not None and cut >= high), None)
+            start = next((one for one in starts if (at := reached(one)) is not None and at >= high), None)
         if start is not None:
             found.setdefault(start, []).append(copy)
     return {start: tuple(some) for start, some in found.items()}

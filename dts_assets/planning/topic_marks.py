@@ -271,11 +271,9 @@ class TopicMarks:
             for start, mine in by_window.items()
         }
         before = judged if judged.until is not None else past
-        copied = tuple(copied)
-        reached = {
-            start: reached_by(mine, history.lineages, cuts[start][0]) for start, mine in by_window.items() if copied
-        }
-        taken = windows_of_copies(copied, reached)
+        taken = windows_of_copies(
+            copied, by_window, lambda start: reached_by(by_window[start], history.lineages, cuts[start][0])
+        )
         found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs, taken)
         proofs, proven = found._prove(later)
         return replace(found, proofs=proofs, proven=proven)

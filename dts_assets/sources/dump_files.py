@@ -1,4 +1,4 @@
-"""Files of mysqldump and mariadb-dump: definitions of tables, rows, and the place in the binlog that they are of."""
+"""Files of mysqldump and mariadb-dump: tables, their rows, and the place in the binlog."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def _table(database: str, line: bytes, file: Path) -> TableId:
 
 
 def rows_of_dump(file: Path, dumped: DumpedTable, names: tuple[str, ...]) -> Iterator[dict[str, list[bytes | None]]]:
-    """Yield the rows of each statement of a table by column; ``names`` are its columns, where a statement lists none.
+    """Yield the rows of each statement of a table by column.
+
+    ``names`` are its columns, where a statement lists none.
 
     Raises:
         CopyError: A statement cannot be read; its line is told.
@@ -101,7 +103,10 @@ def rows_of_dump(file: Path, dumped: DumpedTable, names: tuple[str, ...]) -> Ite
 
 
 def _statement(lines: IO[bytes]) -> bytes:
-    """Return a statement of one or several lines: an end of a line within a text is written as two characters."""
+    """Return a statement of one or several lines.
+
+    An end of a line within a text is written as two characters.
+    """
     found = []
     for line in lines:
         found.append(line)

@@ -1,4 +1,4 @@
-"""A running MySQL or MariaDB as a source of copies: its tables, the ranges of their keys, and the position of its binlog.
+"""A running MySQL or MariaDB as a source of copies: tables, ranges of keys, the binlog's position.
 
 Rows are read elsewhere, by JDBC. Here are the small questions, over one connection of the driver PyMySQL.
 """
@@ -29,7 +29,7 @@ _SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class BinlogPlace:
-    """A place between two transactions of a server's binlog: the number of its file, and the position in the file."""
+    """A place between two transactions of a binlog: the number of its file, and the position in it."""
 
     file: int
     position: int
@@ -157,7 +157,10 @@ class MySqlServer:
         return BinlogPlace.of(found[0][0], found[0][1])
 
     def tables(self, takes: Callable[[TableId], bool]) -> list[TableId]:
-        """Return the tables of the server that a function takes, by name; views and the server's own are left out."""
+        """Return the tables of the server that a function takes, by name.
+
+        Views and the server's own tables are left out.
+        """
         rows = self.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"
         )
@@ -190,8 +193,9 @@ class MySqlServer:
         return SourceTable(table, columns, key, int(rows[0][0] or 0) if rows else 0)
 
     def key_bounds(self, table: SourceTable, *, rows: int) -> Iterator[str]:
-        """Yield texts of key values that cut a table into ranges of about so many rows, in the server's own order.
+        """Yield texts of key values that cut a table into ranges of about so many rows.
 
+        They come in the server's own order.
         The walk is along the primary key, and reads no other column.
         """
         assert table.key is not None, "a table without a key has no ranges"
@@ -223,21 +227,22 @@ _TEXTS = re.compile(r"\s*(var)?char\b|\s*(date|datetime|timestamp)\b", re.I)
 
 
 def has_ranges(column: ColumnShape) -> bool:
-    """Return whether comparisons and the order of a key column agree on the server, and its texts are its values.
+    """Return whether a key column can cut its table into ranges.
 
+    Then comparisons and the order agree on the server, and texts are its values.
     Those of ENUM and BIT do not, and FLOAT's texts are rounded.
     """
     return any(one.match(column.original_type) for one in (_BYTES, _NUMBERS, _TEXTS))
 
 
 def text_of_key(column: ColumnShape) -> str:
-    """Return an expression for the text of a key column, from which :func:`sql_value` makes the value again."""
+    """Return an expression for the text of a key column; :func:`sql_value` makes the value of it again."""
     name = sql_name(column.name)
     return f"HEX({name})" if _BYTES.match(column.original_type) else f"CONVERT({name} USING utf8mb4)"
 
 
 def sql_value(text: str, column: ColumnShape) -> str:
-    """Return the text of a key as a value of SQL, whatever characters it has and modes the session."""
+    """Return the text of a key as a value of SQL that every mode of a session reads."""
     if _BYTES.match(column.original_type):
         return f"X'{text}'"
     # A literal with an introducer takes on the collation of the column that it is compared with.

@@ -206,11 +206,18 @@ def microsecond(instant: datetime) -> int:
 
 
 REPAIR = "repair"
-"""The operation of rows that were taken from the source because they differed. Without a new image the row goes."""
+"""The operation of rows taken from the source because they differed; without a new image a row goes."""
+
+
+BEGINS = pa.array(["insert", "read", REPAIR])
+"""The operations whose new image has all columns of its row."""
 
 
 def is_operation(changes: pa.RecordBatch, operation: str) -> Mask:
-    """Return which changes are of an operation, such as ``delete``; a repair without a new image is one, too."""
+    """Return which changes are of an operation, such as ``delete``.
+
+    A repair without a new image is a ``delete``, too.
+    """
     found = as_mask(pc.equal(changes.column("op"), operation))
     if operation == "delete":
         found |= as_mask(pc.and_(pc.equal(changes.column("op"), REPAIR), changes.column("after").is_null()))

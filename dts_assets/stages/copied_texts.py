@@ -91,7 +91,9 @@ def _bytes_of(text: str) -> bytes:
 
 
 def as_dumped(values: Sequence[bytes | None], column: ColumnShape) -> pa.Array:
-    """Return values of a dump as texts, or as bytes of columns with bytes; a dump has the bytes of BIT, and not its number.
+    """Return values of a dump as texts, or as bytes of columns with bytes.
+
+    A dump has the bytes of a BIT, and not its number.
 
     Raises:
         pa.ArrowInvalid: A text is no UTF-8.

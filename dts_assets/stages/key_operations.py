@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.change_columns import (
-    REPAIR,
+    BEGINS,
     Changes,
     Counted,
     RowShape,
@@ -31,17 +31,7 @@ from dts_assets.stages.change_columns import (
     times_of,
 )
 from dts_assets.stages.judging_marks import judging_marks
-from dts_assets.stages.keys import (
-    Hashes,
-    Mask,
-    Numbers,
-    among_sorted,
-    as_mask,
-    as_numbers,
-    as_partitions,
-    differ,
-    hash_keys,
-)
+from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
 from dts_assets.stages.row_places import POSITION, places_in, positions_of
 from dts_assets.stages.shard_truncations import next_truncations
 from dts_assets.stages.stored_images import IMAGES
@@ -315,11 +305,8 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | untold)
     source = np.concatenate([taking, leaving])
     place = dict(zip(POSITION, positions_of(rows), strict=True))
-    place["piece"], place["row_number"] = (
-        as_partitions(rows.column("kafka_partition")),
-        as_numbers(rows.column("row_number")),
-    )
-    begins = as_mask(pc.is_in(rows.column("op"), value_set=pa.array(["insert", "read", REPAIR])))
+    place["piece"], place["row_number"] = (as_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
+    begins = as_mask(pc.is_in(rows.column("op"), value_set=BEGINS))
     touches = {
         "takes": pa.array(np.arange(len(source)) < len(taking)),
         "begins": pa.array(begins[source]),

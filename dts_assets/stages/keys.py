@@ -236,11 +236,7 @@ def as_mask(array: pa.Array) -> Mask:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def as_partitions(array: pa.Array) -> Numbers:
-    """Return Kafka partitions as numbers: rows of copied tables, which have none, get a number of their own."""
-    return as_numbers(array.fill_null(NO_KAFKA_PARTITION))
-
-
 def as_numbers(array: pa.Array) -> Numbers:
-    """Return an Arrow array of whole numbers without nulls for numpy."""
+    """Return an Arrow array of whole numbers for numpy; null is :data:`NO_KAFKA_PARTITION`, the only one that is."""
+    array = array.fill_null(NO_KAFKA_PARTITION) if array.null_count else array
     return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)

@@ -97,7 +97,7 @@ class Dialect(Protocol):
         ...
 
     def put(self, table: str, columns: Sequence[str], key: Sequence[str]) -> tuple[str, str]:
-        """Return the words before and behind the values of a row that takes the place of one with its key."""
+        """Return the words around the values of a row that takes the place of one with its key."""
         ...
 
     def among_equals(self, table: str, conditions: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dts_assets.model.key_periods import KeyPeriod, ToldColumns
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import REPAIR, TRUNCATE, Changes, RowShape, is_operation
-from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers, as_partitions, hash_keys
+from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers, hash_keys
 from dts_assets.stages.row_places import positions_of
 from dts_assets.stages.sql_dialect import Comparison, Dialect, Literals, SqlColumn, Writer, table_name
 from dts_assets.stages.sql_text import joined, with_nulls
@@ -137,7 +137,7 @@ def _alike(
     changes: pa.RecordBatch, table: StatementTable, told: Mapping[int, ToldColumns]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Numbers]]:
     """Yield the places of the key's columns, of the carried columns, and the rows that have both."""
-    partitions = as_partitions(changes.column("kafka_partition"))
+    partitions = as_numbers(changes.column("kafka_partition"))
     known = tuple(place for place, one in enumerate(table.columns) if one.column.is_key)
     everything = tuple(range(len(table.columns)))
     for partition in np.unique(partitions).tolist():

@@ -158,7 +158,9 @@ COPIED: tuple[NamedType, ...] = (
     ("row_number", "int"),
     ("removed", "boolean"),
 )
-"""The columns of a copied table beside ``row``: the copy, the chunk, its key range and its low watermark.
+"""The columns of a copied table beside ``row``.
+
+They are the copy, the chunk, its key range and its low watermark.
 
 A repair has rows that the source does not have, ``removed``, of which only the key is told."""
 

@@ -142,8 +142,8 @@ class Ledger:
         """Return the leases by part, and the files that they stand in."""
         table = self._ensure("leases")
         files = files_in(table, {})
-        rows = (row for file in files for row in rows_of_file(table, file, Lease, ()))
-        return sorted(rows, key=lambda row: row.part), tuple(file.file_path for file in files)
+        rows = sorted((row for file in files for row in rows_of_file(table, file, Lease, ())), key=lambda row: row.part)
+        return rows, tuple(file.file_path for file in files)
 
     def paused_tables(self) -> list[PausedTable]:
         """Return the tables that stand still, by name."""
@@ -405,8 +405,7 @@ class Ledger:
             return None
 
     def _ensure(self, name: str) -> Table:
-        layout = SYSTEM_TABLES[name]
-        table = ensure_table(self._catalog, self._identifier(name), layout)
+        table = ensure_table(self._catalog, self._identifier(name), SYSTEM_TABLES[name])
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:

@@ -192,7 +192,10 @@ class DecodedChanges:
 
 
 class ChangesFormat(Protocol):
-    """The part of a format that makes changes of entries; rows that were copied beside the stream have no other part."""
+    """The part of a format that makes changes of entries.
+
+    Rows that were copied beside the stream have no other part.
+    """
 
     traits: ClassVar[FormatTraits]
 

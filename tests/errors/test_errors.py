@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import machine, removed_rows, sources, spark, tables, topics
+from dts_assets.errors import databases, machine, removed_rows, sources, spark, tables, topics
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -105,6 +105,13 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     ),
     (machine.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
     (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
+    (
+        databases.DatabaseError("db:3306", "it writes no binlog; name a server that writes one"),
+        "db:3306",
+        "name a server that writes one",
+    ),
+    (databases.UnreachableDatabaseError("db:3306", "it does not answer"), "db:3306", "does not answer"),
+    (databases.CopyError("shopdb.orders", "it has no primary key", "resync it"), "shopdb.orders", "Resync it."),
     (machine.MissingExtraError("This storage", "postgres", "dagster_postgres"), "This storage", "pip install"),
     (machine.UnreachableStorageError("host:5432"), "the PostgreSQL at host:5432", "Look at the block"),
     (machine.PortInUseError(3000, what="Dagster"), "Port 3000", "choose another port"),
@@ -134,7 +141,7 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
         if child.__module__ in {
-            one.__name__ for one in (errors, machine, removed_rows, sources, spark, tables, topics)
+            one.__name__ for one in (errors, databases, machine, removed_rows, sources, spark, tables, topics)
         }:
             yield child
             yield from below(child)

@@ -27,7 +27,7 @@ from dts_assets.wire.columns.table_rows import carried_by, keys_of, list_of
 from dts_assets.wire.format import DecodedChanges, TableChanges, ToldKeys
 
 ORIGINAL_TYPE, IS_KEY = b"original-type", b"is-key"
-"""The metadata of a column's field in a payload: the declared type, and ``1`` for a column of the primary key."""
+"""The metadata of a column in a payload: the declared type, and ``1`` for a key column."""
 
 _CLOCK = re.compile(r"\s*(datetime|date)\b", re.I)
 _REMOVED = b"removed"
@@ -54,7 +54,10 @@ class CopiedRows:
         return f"pyarrow {pa.__version__}"
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
-        """Return the rows of wanted tables as changes with a new image, or with an old one where they were removed."""
+        """Return the rows of wanted tables as changes with a new image.
+
+        Rows that were removed have an old image instead.
+        """
         wanted, codes = table_codes(entries, tables)
         names = list(tables)
         found = tuple(
