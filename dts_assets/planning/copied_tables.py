@@ -6,6 +6,7 @@ were read is in the lake, and the stream decides about each of them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
@@ -28,17 +29,20 @@ def windows_of_copies(
     A copy stays with the window that has taken it. ``windows`` are the starts of stored windows, ``reached`` gives the position
     that each reaches. Windows that take no copy are left out.
     """
+    inputs = sorted((one for one in copies if one.is_input), key=lambda one: (one.began, one.copy))
+    starts, furthest = list[datetime](), list[SourcePosition]()
+    for start in sorted(windows) if any(one.window_start is None for one in inputs) else ():
+        at = reached(start)
+        if at is not None and (not furthest or at > furthest[-1]):  # no earlier window reaches further
+            starts.append(start)
+            furthest.append(at)
     found: dict[datetime, list[CopiedTable]] = {}
-    starts = sorted(windows)
-    for copy in sorted(copies, key=lambda one: (one.began, one.copy)):
-        high = copy.high
-        if not copy.is_input or high is None:
-            continue
-        start = copy.window_start
-        if start is None:
-            start = next((one for one in starts if (at := reached(one)) is not None and at >= high), None)
-        if start is not None:
-            found.setdefault(start, []).append(copy)
+    for copy in inputs:
+        high, taken = copy.high, copy.window_start
+        if taken is None and high is not None and (place := bisect_left(furthest, high)) < len(starts):
+            taken = starts[place]
+        if taken is not None:
+            found.setdefault(taken, []).append(copy)
     return {start: tuple(some) for start, some in found.items()}
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic import model_validator as check_whole
+from pydantic.json_schema import SkipJsonSchema
 
 from dts_assets.settings.places import AbsolutePath, Part
 from dts_assets.settings.values import VALUE, Glob, Hidden, is_port, mistake
@@ -30,12 +31,19 @@ def _address(url: str) -> str:
     return url
 
 
+def _with_password(schema: dict[str, Any]) -> None:
+    text = "The user's password, best as a variable of the environment: ${DB_PASSWORD}."
+    schema["properties"]["password"] = {"type": "string", "description": text}
+
+
 class Jdbc(Part):
     """A database, and the user that reads it. ``repr`` shows no password."""
 
     url: Annotated[str, AfterValidator(_address)] = Field(description="The address: jdbc:mariadb://host:3306/.")
     user: str = Field(min_length=1, description="A user with SELECT, and REPLICATION CLIENT or BINLOG MONITOR.")
-    secret: Hidden = Field(default_factory=Hidden, alias="<secret>", repr=False, exclude=True)
+    secret: SkipJsonSchema[Hidden] = Field(default_factory=Hidden, alias="<secret>", repr=False, exclude=True)
+
+    model_config = ConfigDict(json_schema_extra=_with_password)
 
     @check_whole(mode="before")
     @classmethod

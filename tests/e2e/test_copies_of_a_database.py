@@ -25,6 +25,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition
 from dts_emulator.judge.comparison import differences
 from dts_emulator.judge.dump import dump_database
+from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import program
 from tests.e2e.busy_shop import DATABASE, EMPTY, EVERY, GOODS, LINES, PASSWORD, START, Shop, busy_shop
 from tests.flows.harness import Bench, Harness
@@ -206,6 +207,8 @@ def test_files_of_a_declared_position_are_a_copy(kind: str, bench: Bench, shop: 
     first = opened(bench, shop, tmp_path)
     with shop.written():
         copy(first)
+        # The first window is behind all that is written later, so that a second recording begins with the messages of the first.
+        wait_until(lambda: shop.now > (START + 2 * EVERY).timestamp(), seconds=60)
     judged = judge(bench, shop, tmp_path)
     cut = judged.pipeline.ledger.cuts()[-1].cut
     assert cut is not None

@@ -237,6 +237,7 @@ def test_a_mistake_reads_as_file_line_place_and_fix() -> None:
 
 def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
+        "UnreachableDatabaseError",
         "ExpiredCredentialsError",
         "GroupInUseError",
         "LakeChangeError",

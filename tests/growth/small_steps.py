@@ -30,6 +30,7 @@ from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from tests.dts_messages import dml, number
 from tests.growth.altered_steps import ALTERED_STEPS
+from tests.growth.copied_steps import COPIED_STEPS
 from tests.growth.followed_steps import FOLLOWED_STEPS
 from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
@@ -269,6 +270,7 @@ def _all(*rooms: dict[str, Case]) -> dict[str, Case]:
 
 STEPS = _all(
     ALTERED_STEPS,
+    COPIED_STEPS,
     FOLLOWED_STEPS,
     POLICY_STEPS,
     RETENTION_STEPS,
