@@ -178,6 +178,7 @@ def test_what_goes_wrong_is_said_and_stops_no_other_table(bench: Bench, shop: Sh
     assert "wrong" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_dump_with_its_position_is_a_copy(bench: Bench, shop: Shop, tmp_path: Path) -> None:
     """Taken by the database's own tool while it is written to; all tables are of the place that it tells."""
     dump = tmp_path / "dump.sql"
@@ -201,6 +202,7 @@ def test_a_dump_with_its_position_is_a_copy(bench: Bench, shop: Shop, tmp_path: 
     judge(bench, shop, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["parquet", "csv", "table"])
 def test_files_of_a_declared_position_are_a_copy(kind: str, bench: Bench, shop: Shop, tmp_path: Path) -> None:
     """The first lake writes its table as of a position; a second one, whose topic lacks its rows, begins with it."""
