@@ -30,7 +30,8 @@ from dts_emulator.source.server import Server, private_server
 
 _USER, _PASSWORD = "copier", "benchmarks"
 _TABLE = """CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT UNSIGNED NOT NULL, status VARCHAR(20),
-    amount DECIMAL(12,2), placed DATETIME(3), changed TIMESTAMP NULL, note VARCHAR(200), weight DOUBLE, paid TINYINT(1), code CHAR(8))"""
+    amount DECIMAL(12,2), placed DATETIME(3), changed TIMESTAMP NULL, note VARCHAR(200), weight DOUBLE, paid TINYINT(1),
+    code CHAR(8))"""
 _ROWS = """INSERT INTO shop.orders SELECT seq, seq % 100000, ELT(1 + seq % 4, 'new', 'paid', 'sent', 'returned'), seq / 7,
     '2026-01-01' + INTERVAL seq % 1000000 SECOND, '2026-01-02 03:04:05', IF(seq % 3, CONCAT('note ', seq), NULL), seq / 3,
     seq % 2, LPAD(seq % 1000000, 8, '0') FROM seq_1_to_{rows}"""

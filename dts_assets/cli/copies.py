@@ -85,7 +85,9 @@ def _show(config: Path | None, subscription: str) -> None:
         numbers=["chunks", "rows"],
     )
     for one in pipeline.ledger.copied_tables():
-        window = "" if one.window_start is None else pipeline.grid.of_start(one.window_start).key
+        window = "waits" if one.is_input else ""
+        if one.window_start is not None:
+            window = pipeline.grid.of_start(one.window_start).key
         chunks = f"{len(one.chunks) - len(one.left)} of {len(one.chunks)}"
         at = "" if one.high is None else str(one.high)
         shown.add_row(str(one.table), one.kind, one.state, one.origin, at, window, chunks, f"{one.rows:,}")

@@ -19,7 +19,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window
-from dts_assets.planning.copied_tables import taken_by
+from dts_assets.planning.copied_tables import copies_in_force, taken_by
 from dts_assets.stages.copied_entries import CopiedPart
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile
@@ -45,8 +45,10 @@ def take_copies(pipeline: Pipeline, windows: Sequence[Window]) -> None:
     taken = {name: start for name, start in taken_by(waiting, look.topic.copied).items() if start in by_start}
     if not taken:
         return
+    placed = [one for one in pipeline.ledger.copied_tables() if taken.get(one.copy, one.window_start) is not None]
+    counting = copies_in_force(placed)
     for start in sorted(set(taken.values())):
-        mine = [one for one in pipeline.ledger.copied_tables() if taken.get(one.copy, one.window_start) == start]
+        mine = [one for one in counting if taken.get(one.copy, one.window_start) == start]
         rows = [TableShapeRow(NO_KAFKA_PARTITION, start, one.table, one.columns, one.low, CODE_VERSION) for one in mine]
         pipeline.ledger.replace_table_shapes([Cell(NO_KAFKA_PARTITION, by_start[start])], rows)
     pipeline.ledger.change_copied_tables(

@@ -158,8 +158,9 @@ def give_up(pipeline: Pipeline, copied: CopiedTable) -> None:
         ends = row.state is CopyState.READING
         return replace(row, state=CopyState.CANCELLED, ended=datetime.now(UTC)) if ends else row
 
-    if change(pipeline, copied.copy, cancelled).state is CopyState.CANCELLED:
-        pipeline.lake.replace(copies_path(pipeline, copied.table), {"copy": {copied.copy}}, ())
+    path = copies_path(pipeline, copied.table)
+    if change(pipeline, copied.copy, cancelled).state is CopyState.CANCELLED and pipeline.lake.table(path) is not None:
+        pipeline.lake.replace(path, {"copy": {copied.copy}}, ())
 
 
 def cancel_copies(pipeline: Pipeline, tables: Iterable[TableId]) -> list[CopiedTable]:

@@ -22,6 +22,7 @@ from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
+from dts_assets.planning.copied_tables import copies_in_force
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
@@ -146,7 +147,8 @@ class FollowedTables:
 
     @cached_property
     def _copied(self) -> list[CopiedTable]:
-        return [one for one in self.pipeline.ledger.copied_tables() if one.kind is not CopyKind.REPAIR]
+        taken = (one for one in self.pipeline.ledger.copied_tables() if one.window_start is not None)
+        return [one for one in copies_in_force(taken) if one.kind is not CopyKind.REPAIR]
 
     def _readers(self, table: TableId) -> _Readers:
         settings = self.pipeline.settings

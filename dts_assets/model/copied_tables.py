@@ -84,6 +84,11 @@ class CopiedTable:
         return min((one.low for one in self.chunks if one.low is not None), default=None)
 
     @property
+    def last_low(self) -> SourcePosition | None:
+        """The greatest low watermark, at which the last of the rows stand; None before the first chunk was read."""
+        return max((one.low for one in self.chunks if one.low is not None), default=None)
+
+    @property
     def high(self) -> SourcePosition | None:
         """The position from which on the stream has decided about every row.
 

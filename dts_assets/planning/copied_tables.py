@@ -21,6 +21,28 @@ COPY_INPUT = "copy:"
 """The beginning of the names under which windows record the copies that their changelogs have."""
 
 
+def copies_in_force(copies: Iterable[CopiedTable]) -> list[CopiedTable]:
+    """Return the copies that count, of those that windows take, in the order of their begin.
+
+    A copy of a whole table does not where a later one empties the table before, or at, a position of its rows: nothing else would
+    take them away.
+    """
+    inputs = sorted(
+        (one for one in copies if one.is_input and one.low is not None), key=lambda one: (one.began, one.copy)
+    )
+    found: list[CopiedTable] = []
+    least: dict[TableId, SourcePosition] = {}
+    for copy in reversed(inputs):
+        low, last, border = copy.low, copy.last_low, least.get(copy.table)
+        if low is None or last is None or copy.kind is CopyKind.REPAIR:
+            found.append(copy)
+            continue
+        if border is None or last < border:
+            found.append(copy)
+        least[copy.table] = low if border is None else min(border, low)
+    return found[::-1]
+
+
 def windows_of_copies(
     copies: Iterable[CopiedTable], windows: Iterable[datetime], reached: Callable[[datetime], SourcePosition | None]
 ) -> dict[datetime, tuple[CopiedTable, ...]]:
@@ -29,20 +51,22 @@ def windows_of_copies(
     A copy stays with the window that has taken it. ``windows`` are the starts of stored windows, ``reached`` gives the position
     that each reaches. Windows that take no copy are left out.
     """
-    inputs = sorted((one for one in copies if one.is_input), key=lambda one: (one.began, one.copy))
+    inputs = [one for one in copies if one.is_input]
     starts, furthest = list[datetime](), list[SourcePosition]()
     for start in sorted(windows) if any(one.window_start is None for one in inputs) else ():
         at = reached(start)
         if at is not None and (not furthest or at > furthest[-1]):  # no earlier window reaches further
             starts.append(start)
             furthest.append(at)
-    found: dict[datetime, list[CopiedTable]] = {}
+    taken: dict[str, datetime] = {}
     for copy in inputs:
-        high, taken = copy.high, copy.window_start
-        if taken is None and high is not None and (place := bisect_left(furthest, high)) < len(starts):
-            taken = starts[place]
-        if taken is not None:
-            found.setdefault(taken, []).append(copy)
+        if copy.window_start is not None:
+            taken[copy.copy] = copy.window_start
+        elif copy.high is not None and (place := bisect_left(furthest, copy.high)) < len(starts):
+            taken[copy.copy] = starts[place]
+    found: dict[datetime, list[CopiedTable]] = {}
+    for copy in copies_in_force(one for one in inputs if one.copy in taken):
+        found.setdefault(taken[copy.copy], []).append(copy)
     return {start: tuple(some) for start, some in found.items()}
 
 
@@ -72,9 +96,9 @@ def copied_meanwhile(copies: Iterable[CopiedTable], position: SourcePosition) ->
     They are tables whose first rows are a copy which was made later, and those of which rows were being read.
     """
     found = set()
-    for copy in copies:
+    for copy in copies_in_force(copies):
         low, high = copy.low, copy.high
-        if not copy.is_input or low is None or high is None or copy.kind is CopyKind.REPAIR:
+        if low is None or high is None or copy.kind is CopyKind.REPAIR:
             continue
         if low <= position < high or (copy.kind is CopyKind.BOOTSTRAP and position < low):
             found.add(copy.table)

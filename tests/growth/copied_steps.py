@@ -11,7 +11,13 @@ from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.planning.copied_tables import copied_meanwhile, copies_inputs, taken_by, windows_of_copies
+from dts_assets.planning.copied_tables import (
+    copied_meanwhile,
+    copies_in_force,
+    copies_inputs,
+    taken_by,
+    windows_of_copies,
+)
 from dts_assets.stages.copied_entries import CopiedPart, without_kafka
 from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query
 from dts_assets.stages.mysql_sql import MySql
@@ -44,6 +50,7 @@ def _taken(copies: list[CopiedTable]) -> None:
     found = windows_of_copies(copies, windows, windows.__getitem__)
     copied_meanwhile(copies, SourcePosition(0, 1, len(copies)))
     taken_by(copies, found)
+    copies_in_force([*copies, *copies])
     copies_inputs(copies)
 
 

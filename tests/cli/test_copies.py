@@ -1,0 +1,108 @@
+"""The commands ``copy``, ``resync`` and ``copies``: files become a table of the lake, by the job that the UI has, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner, Result
+
+from dts_assets.cli.main import cli
+from dts_assets.defs.assemble import assemble
+from dts_assets.defs.copying import copy_job_name
+from dts_assets.flows.copies import begin
+from dts_assets.flows.pauses import paused_by_person
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.this_process import this_process
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.copied_tables import CopiedChunk, CopyKind
+from dts_assets.model.tables import TableId
+from dts_assets.settings import load_settings
+from tests.flows.harness import Harness
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+lake: {{warehouse: {folder}/lake}}
+subscriptions:
+  shop:
+    format: dts-protobuf
+    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
+    partitions: 4
+    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T04:00Z}}
+    tables: {{include: ["shopdb.coupons", "shopdb.old"]}}
+    bootstrap: {{from: {{csv: ./files}}, at: "1:19711700"}}
+"""
+OLD = TableId("shopdb", "", "old")
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Harness:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "shopdb.old.csv").write_text('id,note\n1,first\n2,\\N\n3,"a, b"\n')
+    (tmp_path / "files" / "shopdb.not_wanted.csv").write_text("id\n1\n")
+    (tmp_path / "pipeline.yaml").write_text(CONFIG.format(folder=tmp_path, root=ROOT))
+    return Harness(open_pipeline(load_settings(tmp_path / "pipeline.yaml"), "shop"), this_process())
+
+
+def call(harness: Harness, *arguments: str) -> Result:
+    config = harness.pipeline.settings.folder / "pipeline.yaml"
+    done = CliRunner().invoke(cli, [*arguments, "--config", str(config)], env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def rows(harness: Harness) -> list[tuple[str, str | None]]:
+    found = [(row["id"], row["note"]) for row in harness.rows("snapshot", *OLD.path)]
+    return sorted(found, key=repr)
+
+
+def test_a_table_that_no_message_tells_of_is_copied_taken_over_and_copied_anew(harness: Harness) -> None:
+    done = call(harness, "copy", "shop")
+    assert done.exit_code == 0, done.output
+    assert "copy: shopdb.old: 3 rows" in done.output
+    assert "not_wanted" not in done.output
+    for number in range(4):
+        harness.all(number)
+    assert rows(harness) == [("1", "first"), ("2", None), ("3", "a, b")]
+    listed = call(harness, "copies", "shop")
+    (line,) = [line for line in listed.output.splitlines() if "shopdb.old" in line]
+    assert all(word in line for word in ("bootstrap", "copied", "csv files", "1 of 1", "2026-01-05-03:00"))
+
+    assert "copied before" not in call(harness, "copy", "shop", "--table", "shopdb.old").output
+    (harness.pipeline.settings.folder / "files" / "shopdb.old.csv").write_text("id,note\n2,second\n")
+    paused_by_person(harness.pipeline, [OLD], reason="it is wrong")
+    done = call(harness, "resync", "shop", "shopdb.old")
+    assert done.exit_code == 0, done.output
+    assert [row.table for row in harness.pipeline.ledger.paused_tables()] == []
+    assert harness.settle()
+    assert rows(harness) == [("2", "second")]
+
+
+def test_what_cannot_be_copied_is_a_sentence(harness: Harness) -> None:
+    done = call(harness, "resync", "shop", "shopdb.orders")
+    assert (done.exit_code, "has no table shopdb.orders" in done.output + done.stderr) == (1, True)
+    done = call(harness, "copy", "shop", "--table", "orders")
+    assert "write a table as shopdb.orders" in done.output + done.stderr
+    (harness.pipeline.settings.folder / "files" / "shopdb.old.csv").write_bytes(b"id,note\n1,\xff\n")
+    done = call(harness, "copy", "shop")
+    assert "shopdb.old.csv cannot be read" in done.output + done.stderr
+    config = harness.pipeline.settings.folder / "pipeline.yaml"
+    config.write_text("\n".join(line for line in config.read_text().splitlines() if "bootstrap" not in line))
+    done = call(harness, "copy", "shop")
+    assert "has no place to copy tables from" in done.stderr
+
+
+def test_a_copy_that_is_being_read_is_given_up(harness: Harness) -> None:
+    harness.pipeline.check_shape()
+    shapes = (ColumnShape("id", "int(11)", True),)
+    begin(harness.pipeline, OLD, shapes, CopyKind.BOOTSTRAP, "a test", [CopiedChunk(0, None, None)])
+    done = call(harness, "copies", "shop", "--cancel", "shopdb.old")
+    assert (done.exit_code, "1 copies were given up" in done.output + done.stderr) == (0, True)
+    assert "cancelled" in call(harness, "copies", "shop").output
+
+
+def test_the_job_is_there_where_a_place_is_named(harness: Harness) -> None:
+    config = harness.pipeline.settings.folder / "pipeline.yaml"
+    job = assemble(load_settings(config), config).resolve_job_def(copy_job_name("shop"))
+    assert isinstance(job, dg.JobDefinition)
