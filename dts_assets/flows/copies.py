@@ -61,17 +61,20 @@ def bootstrap_of(pipeline: Pipeline) -> Bootstrap:
 
 
 def require_positions(pipeline: Pipeline, table: TableId, *, ids: bool = False) -> None:
-    """Refuse formats whose messages tell no position that says what the rows of a copy hold.
+    """Refuse topics whose messages tell no position that says what the rows of a copy hold.
 
     ``ids`` says that a message's id will do, too, as a person may declare it.
 
     Raises:
-        CopyError: The format tells no such position.
+        CopyError: The format tells no such position, or several shards have their own.
     """
-    order = pipeline.settings.traits.order
-    if order is ChangeOrder.BINLOG_POSITION or (ids and order is ChangeOrder.MESSAGE_ID):
+    order, what = pipeline.settings.traits.order, ""
+    if order is not ChangeOrder.BINLOG_POSITION and not (ids and order is ChangeOrder.MESSAGE_ID):
+        what = f"messages in {pipeline.settings.format} tell no position that says which changes rows of a copy hold"
+    elif len({one.shard for one in pipeline.ledger.lineages()}) > 1:
+        what = "its topic has several shards, whose positions have no common order"
+    if not what:
         return
-    what = f"messages in {pipeline.settings.format} tell no position that says which changes rows of a copy hold"
     raise CopyError(str(table), what, "let the vendor's task load the table")
 
 

@@ -20,7 +20,8 @@ from dts_assets.planning.source_moments import AtPosition
 from tests.flows.copied import Read, copy_rows, reads_of, texts
 from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, bank_history, border
-from tests.flows.source import Contents, Position, write_capture
+from tests.flows.short import SECOND, insert, open_short, short_source, update
+from tests.flows.source import Contents, Ddl, Position, write_capture
 from tests.flows.source_tables import Row, Table
 from tests.flows.test_live import pieces, with_an_end
 from tests.flows.test_moments import contents
@@ -308,3 +309,42 @@ def test_copied_rows_go_through_the_same_settings_as_all_others(
 def _own(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what tells how it came."""
     return {name: row[name] for name in sorted(row) if not name.startswith("_") or name == "_source__event_time"}
+
+
+def test_a_resync_ends_what_is_not_proven(bench: Bench, tmp_path: Path) -> None:
+    """A statement that nobody understands leaves a doubt; behind the copy there is none, and another one begins another."""
+    source = short_source()
+    insert(source, border(0) + 10 * SECOND, range(20))
+    strange = Ddl("ALTER TABLE items EXCHANGE PARTITION p0 WITH TABLE others")
+    source.transaction(border(0) + 20 * SECOND, strange)
+    update(source, border(0) + 30 * SECOND, {1: 5})
+    source.checkpoint(border(0) + 60 * SECOND)
+    update(source, border(1) + 10 * SECOND, {2: 5})
+    source.checkpoint(border(1) + 60 * SECOND)
+    copied_at = source.committed
+    read = [Read(copied_at, copied_at, tuple(source.rows["items"].values()))]
+    update(source, border(2) + 10 * SECOND, {3: 5})
+    source.checkpoint(border(2) + 60 * SECOND)
+    source.transaction(border(3) + 10 * SECOND, strange)
+    update(source, border(3) + 20 * SECOND, {4: 5})
+    source.checkpoint(border(3) + 60 * SECOND)
+    insert(source, border(4) + SECOND, range(100, 110))
+    harness = open_short(bench, tmp_path / "capture", source.messages, window={"end": None})
+    harness.raw(0, 1, 2, 3)
+    harness.entries(0, 1, 2, 3)
+    found = [doubt(harness, 0), doubt(harness, 1)]
+    copy_rows(harness, source.tables["items"], read, CopyKind.RESYNC)
+    found += [doubt(harness, 1), doubt(harness, 2), doubt(harness, 3)]
+    assert ["EXCHANGE" in one or "partition" in one.lower() or bool(one) for one in found] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def doubt(harness: Harness, window: int) -> str:
+    """The reason why the snapshot is not proven behind a window."""
+    (table,) = [one for one in harness.tables(window).tables if one.table == table_id("items")]
+    return table.layers["snapshot"].doubt

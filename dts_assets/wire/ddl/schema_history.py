@@ -28,6 +28,7 @@ from dts_assets.wire.ddl.schema_changes import (
     DatabaseCharsetChanged,
     DatabaseCreated,
     DatabaseDropped,
+    RowsChanged,
     SchemaChange,
     TableCreated,
     TableDropped,
@@ -50,7 +51,7 @@ _MOST_TRIED = 8
 A hundred times as many statements are tried on them.
 """
 
-_OF_ROWS = TableCreated | TableRenamed | ColumnDropped | ColumnAdded | ColumnModified | ColumnsRenamed
+_OF_ROWS = TableCreated | TableRenamed | RowsChanged | ColumnDropped | ColumnAdded | ColumnModified | ColumnsRenamed
 """The changes behind which rows may be others although the columns are as before."""
 
 SEVERAL_SHAPES = "events list columns in several ways, in an order that is not known"
