@@ -114,6 +114,8 @@ NOT_RUN = {
     "python -m dts_emulator.conformance ./suite --with-servers": "starts servers; tests/dts_emulator/conformance does",
     "python -m benchmarks.backfill": "takes minutes; tests/benchmarks runs it with few windows",
     "python -m examples.shop_maker": "writes the example anew, which is in the repository",
+    "dts-assets prove shop --into mysql://root@127.0.0.1:3307/": "fills a server of the reader's; tests/cli/test_prove.py does",
+    'pip install "dts-assets[mysql]"': "installs a package from a network",
     'pip install "dts-assets[postgres]"': "installs a package from a network",
     "python -m tests.remote.matrix --master local --store rest": "takes a minute; tests/remote runs other cells",
     "git clone <your fork>": "names a place of the reader's",

@@ -33,6 +33,7 @@ COMMANDS_IN_MODULES = {
     "capture": "dts_assets.cli.capture:capture",
     "inspect": "dts_assets.cli.inspect:inspect",
     "keys": "dts_assets.cli.keys:keys",
+    "prove": "dts_assets.cli.prove:prove_command",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
     "schema": "dts_assets.cli.schema:schema",

@@ -54,14 +54,14 @@ commands, such as a failed check, and no errors::
     │  ├─ OtherCodeError                    executors lack dts-assets, or have another version of it
     │  └─ UnusableSparkError                Spark does not start, or cannot run one small job
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
+    ├─ ScratchServerError               10  a server for statements does not answer, or lets nobody in
+    ├─ FullDatabasesError               2   databases of such a server have tables already
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
-SourceError and those below it are in :mod:`dts_assets.errors.sources`, MachineError and those below it in
-:mod:`dts_assets.errors.machine` and, if they are of Spark, in :mod:`dts_assets.errors.spark`, three more classes in
-:mod:`dts_assets.errors.tables`, :mod:`dts_assets.errors.topics` and :mod:`dts_assets.errors.removed_rows`, all others here.
-
-An error is made from facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of
-them survive pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
+SourceError and those below it are in ``sources`` of this package, MachineError and those below it in ``machine`` or, if they are
+of Spark, in ``spark``; more classes are in ``tables``, ``topics``, ``removed_rows`` and ``scratch``, all others here.
+An error is made from facts and builds its sentence itself: what is wrong, where, and what to do. All of them survive pickling,
+because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
 """
 
 from __future__ import annotations
