@@ -114,12 +114,10 @@ def bytes_text(size: int) -> str:
 
 
 def _json(found: LakeBytes) -> dict[str, Any]:
-    def shown(one: TableBytes) -> dict[str, Any]:
-        return {**asdict(one), "path": ".".join(one.path), "layer": one.layer, "all_bytes": one.all_bytes}
+    tables = [{**_numbers(one), "path": ".".join(one.path), "layer": one.layer} for one in found.tables]
+    return {"tables": tables, "total": _numbers(found.total()), "freed": [asdict(one) for one in found.freed]}
 
-    total = {name: value for name, value in shown(found.total()).items() if name not in ("path", "layer")}
-    return {
-        "tables": [shown(one) for one in found.tables],
-        "total": total,
-        "freed": [asdict(one) for one in found.freed],
-    }
+
+def _numbers(one: TableBytes) -> dict[str, Any]:
+    numbers = {name: value for name, value in asdict(one).items() if name != "path"}
+    return {**numbers, "all_bytes": one.all_bytes}

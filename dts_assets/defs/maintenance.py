@@ -25,9 +25,9 @@ _SHOWN = 50
 
 
 class MaintenanceConfig(dg.Config):
-    """The steps to do, of retention, tags, compaction, sorting, expiry and orphans; none stands for those of the settings.
+    """The steps to do: retention, tags, compaction, sorting, expiry, orphans.
 
-    With `dry_run` nothing is changed.
+    None stands for those of the settings. With `dry_run` nothing is changed.
     """
 
     only: list[str] = []  # noqa: RUF012  # a pydantic field: each instance has its own
@@ -107,7 +107,7 @@ def maintenance_schedule(subscription: Subscription, job: dg.JobDefinition) -> d
 
 
 def step_metadata(report: StepReport, *, dry_run: bool = False) -> Metadata:
-    """Return the numbers of a step under names that begin with it, and a list of what it did."""
+    """Return the numbers of a step under names that begin with it, and its details."""
     prefix = "dry_run_" if dry_run else ""
     numbers = {"tables": report.tables, "freed_bytes": report.freed_bytes, **report.numbers}
     lines = [*report.details[:_SHOWN], *report.failed]

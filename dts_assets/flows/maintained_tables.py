@@ -1,4 +1,4 @@
-"""The tables of a subscription that maintenance looks at: those of fixed shape, and all layers of all known tables."""
+"""The tables that maintenance looks at: those of fixed shape, and all layers of known tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def maintained_paths(pipeline: Pipeline) -> tuple[Path, ...]:
 
 
 def layer_of(path: Path) -> str:
-    """Return the layer of a table by its asset key: ``snapshot``, ``raw_envelopes``, or ``ledger`` for the tables of marks."""
+    """Return the layer of a table by its asset key: ``snapshot``, ``raw_envelopes``, or ``ledger`` for marks."""
     if len(path) > 2:
         return path[1]
     return path[1] if path[1] in ("raw_envelopes", "entries", "quarantine", "ddl", "redeliveries") else "ledger"

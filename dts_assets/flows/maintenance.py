@@ -1,4 +1,4 @@
-"""Maintenance of a subscription's tables: its steps, one after the other, each with a report of what it did.
+"""Maintenance of a subscription's tables: steps, one after the other, each with a report.
 
 A step that fails does not keep the next ones from being done: no row is another one by any of them, and the next run tries again.
 Steps that write tables take the turn of the tables, so that they wait for a run that is writing.

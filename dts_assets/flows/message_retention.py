@@ -72,7 +72,7 @@ def _note_what_goes(pipeline: Pipeline, progress: Progress) -> None:
 
 
 def what_goes(pipeline: Pipeline, progress: Progress) -> list[RemovedRows]:
-    """Return the notes of the rows that may go now, and of which the ledger does not say so yet.
+    """Return the notes of the rows that may go now, and that the ledger does not name yet.
 
     There is none where the settings let all rows stay, and none before another day has ended.
     """

@@ -47,9 +47,10 @@ def folders_of_tables(tables: Mapping[Path, Table]) -> frozenset[str]:
 
 
 def find_orphans(pipeline: Pipeline, path: Path, rule: OrphanRule, *, others: Collection[str] = ()) -> Orphans:
-    """Return the orphans of a table; none without a table, and none where its properties forbid that files are removed.
+    """Return the orphans of a table.
 
-    ``others`` are the folders of tables, whose files are not looked at but for its own.
+    There is none without a table, and none where its properties forbid that files are removed. ``others`` are the folders of
+    tables, whose files are not looked at but for its own.
     """
     table = pipeline.lake.table(path)
     if table is None or table.properties.get("gc.enabled", "true").lower() == "false":

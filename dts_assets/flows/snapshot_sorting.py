@@ -60,7 +60,7 @@ class _Work:
 def sort_snapshot(
     pipeline: Pipeline, table: TableId, columns: Sequence[Column], *, dry_run: bool = False
 ) -> Sorted | None:
-    """Write a snapshot anew in the order of its keys, if readers gain by it; None if they do not.
+    """Write a snapshot anew in the order of its keys; None if readers gain nothing.
 
     It is the caller's turn in the tables.
 
@@ -94,7 +94,7 @@ def sort_snapshot(
 
 
 def _work(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> _Work | None:
-    """Return what there is to sort; None without a key, without a snapshot, or where readers gain nothing."""
+    """Return the work of sorting; None without a key or a snapshot, or where readers gain nothing."""
     path = pipeline.table_path(SNAPSHOT.name, table)
     iceberg, state = pipeline.lake.table(path), pipeline.lake.state(path)
     if iceberg is None or state is None or STATE_PROPERTY not in state.properties:
@@ -142,7 +142,7 @@ def _written(pipeline: Pipeline, work: _Work, path: Sequence[str], parts: int) -
                         writer.write(batch)
                     written += writer.close()
             if sum(one.rows for one in written) != len(numbers):
-                raise LakeTableError(".".join(path), "it gave other rows when it was read again", "run it again")
+                raise LakeTableError(".".join(path), "it gave other rows when it was read again")
         except BaseException:
             pipeline.lake.discard(path, written)
             raise

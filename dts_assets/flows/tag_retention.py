@@ -1,4 +1,4 @@
-"""The retention of tags: moments whose tags are too old, or hold too many bytes, lose the tags of all tables.
+"""The retention of tags: moments that are too old, or hold too many bytes, lose all tags.
 
 A tag of a moment is named ``cut-...``. Tags and branches with other names are people's own, and stay.
 """
@@ -32,9 +32,10 @@ def remove_old_tags(
     now: datetime,
     dry_run: bool = False,
 ) -> Mapping[str, Sequence[Path]]:
-    """Remove tags of moments that are older than ``after``, and the oldest ones until at most ``most`` bytes are held for tags.
+    """Remove tags of old moments, and of the oldest ones while too much is held for tags.
 
-    None stands for no bound. The tables that lose each tag are returned. The versions go by the next expiry.
+    Old is what was made longer ago than ``after``; too much are more than ``most`` bytes. None stands for no bound. The tables
+    that lose each tag are returned. The versions go by the next expiry.
     """
     if after is None and most is None:
         return {}

@@ -24,7 +24,7 @@ USUAL_STEPS = (Step.RETENTION, Step.TAGS, Step.COMPACTION, Step.EXPIRY, Step.ORP
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What a step of maintenance did, or would do in a dry run.
+    """The outcome of a step of maintenance, or what it would be in a dry run.
 
     ``tables`` is the number of tables that it changed, ``freed_bytes`` the bytes that left the store. ``numbers`` are further
     counts by name, the same ones each time, and ``details`` has a line for each table or part. ``failed`` says why the step, or

@@ -39,10 +39,10 @@ def old_until(days: Sequence[int], age: timedelta | None, *, now: datetime, grac
 
 
 def over_until(days: Sequence[int], sizes: Mapping[datetime, int], most: int | None) -> datetime | None:
-    """Return the instant before which all windows have to go for a table to have at most so many bytes.
+    """Return the instant before which all windows go for a table to become small enough.
 
-    It is None where nothing has to go. ``sizes`` has the bytes of each window. ``days`` are the settled days, which follow each
-    other; the last one never counts, so more may stay than was asked for.
+    It has at most so many bytes then. It is None where nothing has to go. ``sizes`` has the bytes of each window. ``days`` are
+    the settled days, which follow each other; the last one never counts, so more may stay than was asked for.
     """
     if most is None:
         return None

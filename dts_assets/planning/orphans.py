@@ -31,9 +31,10 @@ File = TypeVar("File", bound=Lying)
 
 @dataclass(frozen=True, slots=True)
 class OrphanRule:
-    """The rule by which a file is left behind: it was written before ``before``, and no run has begun before it.
+    """The rule by which a file is left behind.
 
-    ``begun`` are the times when the leases that are held now were taken.
+    It was written before ``before``, and every run that goes on has begun behind it: ``begun`` are the times when the leases
+    that are held now were taken.
     """
 
     before: datetime
@@ -46,7 +47,7 @@ class OrphanRule:
 
 
 def orphans_among(files: Iterable[File], named: Collection[str], rule: OrphanRule) -> list[File]:
-    """Return the files that are left behind: not ``named`` by the table, and old with all of their folder."""
+    """Return the files that are left behind: not ``named``, and old with all of their folder."""
     known = named if isinstance(named, set | frozenset) else set(named)
     files = list(files)
     newest: dict[str, datetime] = {}

@@ -1,4 +1,4 @@
-"""Snapshots whose files are written anew in the order of their keys: those in which many files may have one key.
+"""Snapshots that are written anew in the order of their keys: many files may have one key.
 
 A reader that looks for a key opens each file whose bounds hold it, and so does a run that takes changes over.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_AT_ONE_KEY = 2.0
-"""The mean number of files that may hold one key, by their bounds, up to which files stay as they are."""
+"""The mean number of files that may hold one key, up to which files stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class KeyRange:
 
 
 def files_at_one_key(files: Sequence[KeyRange]) -> float:
-    """Return the mean number of files whose bounds meet those of a file, weighted by rows; 1.0 where none meet.
+    """Return the mean number of files whose bounds meet those of a file.
 
-    It is an upper bound of the files that a reader of one key opens.
+    Files are weighed by their rows. It is 1.0 where none meet, and an upper bound of the files that a reader of one key opens.
     """
     rows = sum(one.rows for one in files)
     if not rows:

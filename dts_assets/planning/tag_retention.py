@@ -1,4 +1,4 @@
-"""The tagged moments that go: the old ones, and the oldest ones as long as tags hold too many bytes."""
+"""The tagged moments that go: old ones, and the oldest while tags hold too many bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class TaggedMoment:
-    """A moment that tags of tables name: when its versions were made, and the files that are held for tags, with their bytes."""
+    """A moment that tags of tables name.
+
+    ``made_at`` says when its versions were made, ``files`` the files that are held for tags, with their bytes.
+    """
 
     name: str
     made_at: datetime

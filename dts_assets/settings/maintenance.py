@@ -1,4 +1,4 @@
-"""Maintenance in the configuration: when it is done, its steps, and the ages and sizes that they go by."""
+"""Maintenance in the configuration: its time, its steps, and the ages and sizes that these go by."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ _FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The outcome of an expiry: the Iceberg snapshots that went, and the files that they alone held, with their bytes.
+    """The outcome of an expiry: the Iceberg snapshots that went, and their files.
 
-    The bytes are those of data, delete and manifest files; lists of manifests are not counted.
+    They alone held these files. The bytes are those of data, delete and manifest files; lists of manifests are not counted.
     """
 
     versions: int = 0

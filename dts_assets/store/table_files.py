@@ -62,7 +62,7 @@ class HeldFiles:
 
 
 def named_places(table: Table) -> set[str]:
-    """Return the places of all files that a table names: those of its versions, its metadata, and its statistics."""
+    """Return the places of all files that a table names: of versions, metadata and statistics."""
     metadata = table.metadata
     beside = [table.metadata_location, *(one.metadata_file for one in metadata.metadata_log)]
     beside += [one.statistics_path for one in (*metadata.statistics, *metadata.partition_statistics)]
@@ -71,7 +71,7 @@ def named_places(table: Table) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class LyingFile:
-    """A file that lies in a table's folders: its place, bytes, and when it was written, by the store's clock."""
+    """A file in a table's folders: its place, its bytes, and its time by the store's clock."""
 
     place: str
     bytes: int
