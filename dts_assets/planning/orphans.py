@@ -49,12 +49,12 @@ class OrphanRule:
 def orphans_among(files: Iterable[File], named: Collection[str], rule: OrphanRule) -> list[File]:
     """Return the files that are left behind: not ``named``, and old with all of their folder."""
     known = named if isinstance(named, set | frozenset) else set(named)
-    files = list(files)
+    files, border = list(files), rule.border
     newest: dict[str, datetime] = {}
     for one in files:
         folder = _folder(one.place)
         newest[folder] = max(one.written_at, newest.get(folder, one.written_at))
-    return [one for one in files if one.place not in known and _age(one, newest) < rule.border]
+    return [one for one in files if one.place not in known and _age(one, newest) < border]
 
 
 def _age(file: Lying, newest: Mapping[str, datetime]) -> datetime:
