@@ -81,6 +81,10 @@ def prove(
     wanted = Wanted(dialect_of(_MYSQL), tuple(tables), routes=pipeline.settings.routes)
     not_compared = _without_statements(pipeline, wanted)
     standing = _standing(pipeline, wanted, not_compared)
+    marked = {mark.window.start for mark in pipeline.ledger.cuts()}
+    going_on = [table for table, one in standing.items() if one.state.frontier.window not in marked]
+    not_compared |= dict.fromkeys(going_on, "the run that made it has not ended: run the tables")
+    standing = {table: one for table, one in standing.items() if table not in not_compared}
     if not standing:
         raise NothingFoundError("The lake", "snapshot to compare with a server", "run the tables first, or name others")
     frontier = max((one.state.frontier for one in standing.values()), key=_order)

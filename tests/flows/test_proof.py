@@ -17,8 +17,11 @@ import pytest
 from pymysql.cursors import Cursor
 
 from dts_assets.errors.scratch import FullDatabasesError
-from dts_assets.flows import proof_comparison
+from dts_assets.flows import proof_comparison, snapshot_merges
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import Layer
+from dts_assets.flows.pauses import paused_by_person
+from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof, compare_table, standing_table
 from dts_assets.flows.proof_replay import Existing, LeftOut
@@ -102,6 +105,19 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
 def scratch() -> Iterator[Server]:
     with private_server(extra=("--skip-log-bin",)) as server:
         yield server
+
+
+def opened_again(harness: Harness, tmp_path: Path, windows: int = WINDOWS, **settings: Any) -> Harness:
+    """A lake of its own over the recording of another one."""
+    capture = harness.pipeline.settings.source.capture
+    assert capture is not None
+    made = bench_in_process(tmp_path, "again").open(
+        capture.path if capture.path.is_absolute() else Path(capture.path), partitions=3,
+        window={"every": EVERY, "start": START, "end": None}, **settings,
+    )  # fmt: skip
+    for number in range(windows):
+        made.all(number)
+    return made
 
 
 def proven(harness: Harness, scratch: Server, *tables: str, existing: Existing = Existing.DROP) -> Proof:
@@ -284,6 +300,67 @@ def test_databases_with_tables_are_refused_and_used_where_that_is_asked(harness:
         assert used.replayed.refused == 2
         cursor.execute("SELECT COUNT(*) FROM other.mine")
         cursor.execute("DROP DATABASE other")
+
+
+def test_rules_filters_and_deleted_rows_that_stay_are_no_differences(
+    harness: Harness, scratch: Server, tmp_path: Path
+) -> None:
+    ruled = opened_again(
+        harness, tmp_path, deletes={"market.goods": "soft"}, rows={"market.orders": "shop = 'ost'"},
+        columns={"market.wallets.owner": {"hash": {"key": "a key of some length"}}, "market.safes.touched": "drop"},
+        tables={"exclude": ["market.emptied"]},
+    )  # fmt: skip
+    proof = proven(ruled, scratch)
+    assert {table: one.differences for table, one in proof.tables.items() if not one.equal} == {}
+    left_out = {table.table: dict(one.left_out) for table, one in proof.tables.items() if one.left_out}
+    assert left_out == {
+        "wallets": {"owner": "a rule changes its values"}, "safes": {"touched": "a rule drops it"},
+    }  # fmt: skip
+    assert not proof.whole
+    stored = ruled.rows("snapshot", DATABASE, "goods")
+    assert len(stored) > proof.tables[TableId(DATABASE, "", "goods")].rows_lake > 0
+    assert "emptied" not in {table.table for table in proof.tables}
+
+
+def test_a_table_that_stands_still_is_named_and_not_compared(harness: Harness, scratch: Server, tmp_path: Path) -> None:
+    paused = opened_again(harness, tmp_path)
+    paused_by_person(paused.pipeline, {TableId(DATABASE, "", "safes")}, reason="words")
+    proof = proven(paused, scratch)
+    assert proof.equal
+    assert not proof.whole
+    assert dict(proof.not_compared) == {TableId(DATABASE, "", "safes"): "it stands still: words"}
+    assert TableId(DATABASE, "", "safes") not in proof.tables
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_snapshots_that_a_run_has_left_apart_are_named(
+    harness: Harness, scratch: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was stopped between its snapshots: some are further than the ledger says."""
+    left, safes = opened_again(harness, tmp_path, windows=WINDOWS - 1), TableId(DATABASE, "", "safes")
+    left.raw(WINDOWS - 1)
+    left.entries(WINDOWS - 1)
+    whole = snapshot_merges.commit_files
+
+    def commit(pipeline: Pipeline, layer: Layer, table: TableId, *rest: Any, **more: Any) -> None:
+        if table != safes:
+            raise Killed
+        whole(pipeline, layer, table, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot_merges, "commit_files", commit)
+        with pytest.raises(Killed):
+            left.tables(WINDOWS - 1)
+    proof = proven(left, scratch)
+    assert proof.equal
+    assert dict(proof.not_compared) == {safes: "the run that made it has not ended: run the tables"}
+    left.tables(WINDOWS - 1)
+    again = proven(left, scratch)
+    assert again.equal
+    assert again.not_compared == {}
 
 
 @pytest.mark.parametrize(
