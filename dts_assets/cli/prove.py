@@ -15,9 +15,9 @@ from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof
 from dts_assets.flows.proof_replay import Existing
+from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
 from dts_assets.model.tables import TableId
 from dts_assets.settings.environment import variables_of
-from dts_assets.sources.scratch_server import Login, ScratchAddress, scratch_server
 from dts_assets.stages.compared_rows import NamedRow
 
 PASSWORD_VARIABLE = "DTS_ASSETS_SCRATCH_PASSWORD"

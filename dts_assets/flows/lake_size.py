@@ -172,7 +172,14 @@ class _Looking:
     def keep_for(self) -> timedelta:
         """The age from which on old versions go."""
         usual = expiry.KEEP_FOR_LIVE if self.pipeline.settings.window.live else expiry.KEEP_FOR
-        return self.supposed.expire_after or self.pipeline.settings.maintenance.expire_after or usual
+        return next(
+            (
+                age
+                for age in (self.supposed.expire_after, self.pipeline.settings.maintenance.expire_after)
+                if age is not None
+            ),
+            usual,
+        )
 
     def size(self, path: Path, table: Table) -> TableBytes:
         """Return the size of a table."""
@@ -232,8 +239,8 @@ class _Looking:
         """Yield what ages of messages and entries would free."""
         ages = self.pipeline.settings.message_ages
         for layer, key, age in (
-            (RAW, "raw", self.supposed.raw or ages.raw),
-            (ENTRIES, "entries", self.supposed.entries or ages.entries),
+            (RAW, "raw", ages.raw if self.supposed.raw is None else self.supposed.raw),
+            (ENTRIES, "entries", ages.entries if self.supposed.entries is None else self.supposed.entries),
         ):
             if age is None:
                 continue

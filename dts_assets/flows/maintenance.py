@@ -171,7 +171,8 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
     """Yield the expiry of each table, which respects the versions that the next run needs."""
     pipeline, settings = doing.pipeline, doing.pipeline.settings.maintenance
     usual = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
-    keep_for, gone = settings.expire_after or usual, last_gone(pipeline)
+    keep_for = usual if settings.expire_after is None else settings.expire_after
+    gone = last_gone(pipeline)
 
     def expiry_of(path: Path, needed: Collection[int] = ()) -> Expired:
         return expire(

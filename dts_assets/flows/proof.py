@@ -17,12 +17,12 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.proof_comparison import StandingTable, TableProof, compare_table, standing_table
 from dts_assets.flows.proof_replay import Existing, Replay, Replayed, prepare_databases
+from dts_assets.flows.scratch_server import ScratchAddress, ScratchServer
 from dts_assets.flows.statement_export import Exported, Wanted, statements_in_order
 from dts_assets.model.collections import is_collection
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.sources.scratch_server import ScratchAddress, ScratchServer
 from dts_assets.stages.sql_dialects import dialect_of
 
 if TYPE_CHECKING:

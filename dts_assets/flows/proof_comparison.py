@@ -16,13 +16,13 @@ from pyiceberg.table import Table
 
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.scratch_server import ScratchServer, ServerColumn
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import rule_on
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
-from dts_assets.sources.scratch_server import ScratchServer, ServerColumn
 from dts_assets.stages.compared_rows import Differences, compare_bags, compare_by_key, shares
 from dts_assets.stages.compared_values import of_lake, of_server, server_text, unfit
 from dts_assets.stages.snapshot_in_arrow import text_of

@@ -14,9 +14,9 @@ from enum import StrEnum
 import pyarrow as pa
 
 from dts_assets.errors.scratch import FullDatabasesError
+from dts_assets.flows.scratch_server import ScratchAddress, ScratchServer, StatementRefused
 from dts_assets.model.columns import quoted
 from dts_assets.model.positions import SourcePosition
-from dts_assets.sources.scratch_server import ScratchAddress, ScratchServer, StatementRefused
 from dts_assets.stages.sql_dialect import Dialect
 from dts_assets.stages.statement_script import ROW_KIND
 from dts_assets.wire.ddl.effects import EffectKind

@@ -361,6 +361,11 @@ def test_a_sorted_snapshot_takes_changes_over(small_files: None, tmp_path: Path)
     assert sorted_.everything() == plain.everything()
 
 
+def test_an_age_of_nothing_is_an_age(harness: Harness) -> None:
+    eager = harness_with(harness, {**EAGER, "expire_after": "0s"})
+    assert maintained(eager, Step.EXPIRY, after=timedelta(seconds=1))[Step.EXPIRY].numbers["versions"] > 40
+
+
 def test_folders_of_other_tables_are_no_orphans(harness: Harness) -> None:
     """A table may lie in the folder of another one, where names are so."""
     path = harness.pipeline.table_path("snapshot", table_id("one"))

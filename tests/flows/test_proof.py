@@ -25,8 +25,8 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof, compare_table, standing_table
 from dts_assets.flows.proof_replay import Existing, LeftOut
+from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
 from dts_assets.model.tables import TableId
-from dts_assets.sources.scratch_server import Login, ScratchAddress, scratch_server
 from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.server import Server, private_server

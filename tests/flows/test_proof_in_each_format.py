@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dts_assets.flows.proof import prove
-from dts_assets.sources.scratch_server import Login, ScratchAddress, scratch_server
+from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.tasks.recording import record
