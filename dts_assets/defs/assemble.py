@@ -14,6 +14,7 @@ from dts_assets.defs.copying import copy_job
 from dts_assets.defs.ingest_assets import entries_asset, raw_envelopes_asset, topic_asset
 from dts_assets.defs.jobs import ingest_job, tables_job
 from dts_assets.defs.live import live_job
+from dts_assets.defs.maintenance import maintenance_asset, maintenance_job, maintenance_schedule
 from dts_assets.defs.progress import progress_logger
 from dts_assets.defs.rebuild import rebuild_job
 from dts_assets.defs.redrive import redrive_job
@@ -62,8 +63,16 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         topic_asset(subscription),
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
+        maintenance_asset(subscription),
     ]
-    jobs = [ingest_job(subscription), redrive_job(subscription), rebuild_job(subscription), states_job(subscription)]
+    upkeep = maintenance_job(subscription)
+    jobs = [
+        ingest_job(subscription),
+        redrive_job(subscription),
+        rebuild_job(subscription),
+        states_job(subscription),
+        upkeep,
+    ]
     if subscription.bootstrap is not None:
         jobs.append(copy_job(subscription))
     sensors = [ingest_sensor(subscription, shown), watch_sensor(subscription)]
@@ -81,4 +90,5 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         assets.append(tables)
         jobs.append(tables_job(subscription, shown))
         sensors.append(automation_sensor(subscription, keys) if by_conditions else tables_sensor(subscription))
-    return dg.Definitions(assets, jobs=jobs, sensors=sensors, asset_checks=checks)
+    schedules = [maintenance_schedule(subscription, upkeep)]
+    return dg.Definitions(assets, jobs=jobs, schedules=schedules, sensors=sensors, asset_checks=checks)

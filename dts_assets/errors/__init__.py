@@ -57,6 +57,8 @@ commands, such as a failed check, and no errors::
     │  ├─ OtherCodeError                    executors lack dts-assets, or have another version of it
     │  └─ UnusableSparkError                Spark does not start, or cannot run one small job
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
+    ├─ ScratchServerError               10  a server for statements does not answer, or lets nobody in
+    ├─ FullDatabasesError               2   databases of such a server have tables already
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
 Classes below SourceError, MachineError and a few others are in the modules of this room, all others here. An error is made from

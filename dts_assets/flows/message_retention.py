@@ -20,7 +20,15 @@ from dts_assets.model.ledger_rows import SettledDay
 from dts_assets.model.message_retention import ENTRIES, RAW, Removed, RemovedRows
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import day_of
-from dts_assets.planning.message_retention import MESSAGES_KEPT, Stored, entries_until, old_until, raw_until
+from dts_assets.planning.message_retention import (
+    MESSAGES_KEPT,
+    Stored,
+    entries_until,
+    later_of,
+    old_until,
+    over_until,
+    raw_until,
+)
 from dts_assets.planning.settled_days import begin_of_look
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.lake import StoredFile
@@ -39,7 +47,7 @@ def remove_old_rows(pipeline: Pipeline, progress: Progress) -> None:
     An error is a line of progress: nothing rests on old rows being gone, and the next run tries again.
     """
     try:
-        if pipeline.settings.message_ages.raw is not None:
+        if pipeline.settings.message_ages.any:
             _note_what_goes(pipeline, progress)
         for row in pipeline.ledger.removed_rows():
             if row.gone_at is None:
@@ -59,31 +67,54 @@ def last_gone(pipeline: Pipeline) -> dict[str, datetime]:
 
 def _note_what_goes(pipeline: Pipeline, progress: Progress) -> None:
     """Write down in the ledger which rows go now."""
+    if notes := what_goes(pipeline, progress):
+        pipeline.ledger.change_removed_rows(lambda rows: [*rows, *notes])
+
+
+def what_goes(pipeline: Pipeline, progress: Progress) -> list[RemovedRows]:
+    """Return the notes of the rows that may go now, and that the ledger does not name yet.
+
+    There is none where the settings let all rows stay, and none before another day has ended.
+    """
     now, ages, grace = pipeline.source.now(), pipeline.settings.message_ages, pipeline.settings.window.grace
+    if not ages.any:
+        return []
     tables = list(known_names(pipeline))
     stored = pipeline.ledger.marks_by_day()
     settled = settled_now(pipeline, stored, tables)
     days = [row.day for row in settled]
     if now is None:
-        return
+        return []
     old = {
-        layer: old_until(days, age, now=now, grace=grace) for layer, age in ((RAW, ages.raw), (ENTRIES, ages.entries))
+        layer: later_of(
+            old_until(days, age, now=now, grace=grace), over_until(days, _sizes(pipeline, layer, most), most)
+        )
+        for layer, age, most in ((RAW, ages.raw, ages.raw_bytes), (ENTRIES, ages.entries, ages.entries_bytes))
     }
     asked = tuple(old.values()), tuple(pipeline.kafka_partitions)
     lake = pipeline.lake.identity(pipeline.name)
     removed = Removed(tuple(pipeline.ledger.removed_rows()))
     if _DECIDED.get(lake) == asked or not _any_older(pipeline, removed, old):
-        return
+        return []
     told = _told(pipeline, stored, settled, tables, removed, old[RAW])
     if told is None:
         _DECIDED[lake] = asked
         progress("retention: too many windows would have to be read to tell which rows may go, so all stay for now")
-        return
+        return []
     borders = _borders(pipeline, told, removed, old)
     notes = [note for layer, until in borders.items() for note in _notes(pipeline, layer, removed, until)]
-    if notes:
-        pipeline.ledger.change_removed_rows(lambda rows: [*rows, *notes])
-    _DECIDED[lake] = asked
+    if not notes:
+        _DECIDED[lake] = asked
+    return notes
+
+
+def _sizes(pipeline: Pipeline, layer: str, most: int | None) -> dict[datetime, int]:
+    """Return the bytes of a layer's files by window, if there is a bound on them."""
+    found: dict[datetime, int] = {}
+    for file in pipeline.lake.data_files(pipeline.path(layer)) if most is not None else ():
+        start = file.partition["window_start"]
+        found[start] = found.get(start, 0) + file.bytes
+    return found
 
 
 def _any_older(pipeline: Pipeline, removed: Removed, old: Mapping[str, datetime | None]) -> bool:
@@ -140,7 +171,7 @@ def _borders(
     """Return the start of the first window whose rows stay, by layer and Kafka partition."""
     partitions = pipeline.kafka_partitions
     raw = raw_until(told, old[RAW], pipeline.grid, kept=MESSAGES_KEPT)
-    after = [border for one in partitions if (border := _later(removed.until(RAW, one), raw.get(one))) is not None]
+    after = [border for one in partitions if (border := later_of(removed.until(RAW, one), raw.get(one))) is not None]
     # Contents of messages with ids may be compared with any window later.
     may_go = pipeline.settings.traits.order is not ChangeOrder.MESSAGE_ID and len(after) == len(partitions)
     entries = entries_until(
@@ -151,10 +182,6 @@ def _borders(
         removed_tables={row.table for row in pipeline.ledger.paused_tables() if row.is_removed},
     )
     return {RAW: raw, ENTRIES: {} if entries is None else dict.fromkeys(partitions, entries)}
-
-
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    return max((at for at in (one, other) if at is not None), default=None)
 
 
 def _notes(pipeline: Pipeline, layer: str, removed: Removed, until: Mapping[int, datetime]) -> list[RemovedRows]:

@@ -80,6 +80,12 @@ def compact_rows(
         progress(f"compaction: {many} files of the {layer.name} of {len(written.results)} tables were put in order")
 
 
+def worn_files(pipeline: Pipeline, layer: Layer, tables: Mapping[TableId, Sequence[Column]]) -> Mapping[TableId, int]:
+    """Return how many files :func:`compact_rows` would read to write them anew, for the tables with some."""
+    found = do_apart(layer.name, tables, lambda table: _work(pipeline, layer, table, tuple(tables[table])))
+    return {table: len(one.files) for table, one in found.results.items() if one is not None}
+
+
 def convert_rows(
     pipeline: Pipeline,
     layer: Layer,

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG
@@ -23,14 +24,22 @@ from dts_assets.flows.statement_layer import WrittenColumns
 from dts_assets.flows.statement_tasks import BATCH_BYTES
 from dts_assets.model.collections import is_collection
 from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.pauses import windows_lacking
+from dts_assets.stages.change_columns import TIME, held_by
 from dts_assets.stages.event_order import in_possible_order
 from dts_assets.stages.sql_dialect import Dialect
-from dts_assets.stages.statement_script import Script, ddl_script_rows, statement_script_rows, without_truncations
+from dts_assets.stages.statement_script import (
+    ROW_KIND,
+    Script,
+    ddl_script_rows,
+    statement_script_rows,
+    without_truncations,
+)
 from dts_assets.stages.statements import READ_COLUMNS, moved_keys, statement_rows
 from dts_assets.store.files import read_batches
 
@@ -46,7 +55,8 @@ class Wanted:
 
     ``tables`` are globs, none for all tables.
     ``since`` is the first window that counts, ``until`` the first that does not; None stands for no bound. Tables may be called
-    by their names in the lake or at the source, as ``routes`` tell them.
+    by their names in the lake or at the source, as ``routes`` tell them. With a ``frontier`` only changes and statements count
+    that it holds. ``standing`` are tables that stand at earlier frontiers: those with changes between are noted.
     """
 
     dialect: Dialect
@@ -54,6 +64,8 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     routes: Routes = NO_ROUTES
+    frontier: Frontier | None = None
+    standing: Mapping[TableId, Frontier] = field(default_factory=dict)
 
     def takes(self, table: TableId) -> bool:
         """Tell whether statements of a lake table are asked for."""
@@ -65,6 +77,8 @@ class Wanted:
 
     def holds(self, window: Window) -> bool:
         """Tell whether a window is in the range."""
+        if self.frontier is not None and (self.frontier.window is None or window.start > self.frontier.window):
+            return False
         return (self.since is None or window.start >= self.since) and (self.until is None or window.start < self.until)
 
 
@@ -74,7 +88,7 @@ class Exported:
 
     ``refused`` are changes of which no statement can be made, ``quarantined`` those that could not be decoded. ``lacking`` are
     the tables that some windows lack, ``merged`` those of several shards, and ``collections`` those of documents; neither have
-    statements.
+    statements. ``behind`` are tables with changes behind their own frontier.
     """
 
     windows: int = 0
@@ -85,6 +99,7 @@ class Exported:
     lacking: set[TableId] = field(default_factory=set)
     merged: set[TableId] = field(default_factory=set)
     collections: set[TableId] = field(default_factory=set)
+    behind: set[TableId] = field(default_factory=set)
 
     @property
     def whole(self) -> bool:
@@ -100,35 +115,24 @@ def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *,
     Raises:
         LakeFormatError: Another version of dts-assets made the lake.
     """
-    routes = pipeline.settings.routes
-    wanted = replace(wanted, routes=routes)
-    tables = {table: columns for table, columns in known_tables(pipeline).items() if wanted.takes(table)}
-    exported.merged = {table for table in tables if routes.shard_columns(table)}
-    exported.collections = {table for table, columns in tables.items() if is_collection(columns)}
-    without = exported.merged | exported.collections
-    tables = {table: columns for table, columns in tables.items() if table not in without}
-    marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
-    exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
-    windows = [mark.window for mark in marks]
     script = Script(wanted.dialect)
-    yield script.opening(f"{pipeline.name}, {len(windows)} windows, {wanted.dialect.name}")
-    reading = _Reading(pipeline, wanted, tables, exported)
-    floors = reading.floors(windows)
-    with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder:
-        spool = SortedSpool(Path(folder))
-        for some in _parts(windows):
-            files = reading.files(some)
-            for window in some:
-                for rows in reading.rows(window, files):
-                    spool.add(rows)
-                for rows in in_possible_order(spool.until(floors[window.start])):
-                    yield script.text(rows)
-                exported.changes, exported.ddl = script.changes, script.ddl
-            exported.windows += len(some)
-            progress(f"statements: {exported.windows:,} of {len(windows):,} windows, {script.changes:,} changes")
-        for rows in in_possible_order(spool.until(None)):
-            yield script.text(rows)
-    exported.changes, exported.ddl = script.changes, script.ddl
+    reading = _Reading.of(pipeline, wanted, exported)
+    yield script.opening(f"{pipeline.name}, {len(reading.windows)} windows, {wanted.dialect.name}")
+    for rows in reading.in_order(progress):
+        text = script.text(rows)
+        exported.changes, exported.ddl = script.changes, script.ddl
+        yield text
+
+
+def statements_in_order(
+    pipeline: Pipeline, wanted: Wanted, exported: Exported, *, progress: Progress
+) -> Iterator[pa.Table]:
+    """Yield the rows of a script (:data:`dts_assets.stages.statement_script.SCRIPT`), for whoever runs them.
+
+    Raises:
+        LakeFormatError: Another version of dts-assets made the lake.
+    """
+    yield from _Reading.of(pipeline, wanted, exported).in_order(progress)
 
 
 def _parts(windows: Sequence[Window]) -> Iterator[Sequence[Window]]:
@@ -152,7 +156,37 @@ class _Reading:
     wanted: Wanted
     tables: Mapping[TableId, Sequence[Column]]
     exported: Exported
+    windows: Sequence[Window]
     statements_at: dict[datetime, list[tuple[int, int, int]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, wanted: Wanted, exported: Exported) -> _Reading:
+        """Return the reading of what a person asks for, and note the tables without statements."""
+        wanted = replace(wanted, routes=pipeline.settings.routes)
+        tables = {table: columns for table, columns in known_tables(pipeline).items() if wanted.takes(table)}
+        exported.merged = {table for table in tables if wanted.routes.shard_columns(table)}
+        exported.collections = {table for table, columns in tables.items() if is_collection(columns)}
+        without = exported.merged | exported.collections
+        tables = {table: columns for table, columns in tables.items() if table not in without}
+        marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
+        exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
+        return cls(pipeline, wanted, tables, exported, [mark.window for mark in marks])
+
+    def in_order(self, progress: Progress) -> Iterator[pa.Table]:
+        """Yield all rows in an order in which they are possible."""
+        floors, changes = self.floors(self.windows), 0
+        with tempfile.TemporaryDirectory(prefix="dts-assets-") as folder:
+            spool = SortedSpool(Path(folder))
+            for some in _parts(self.windows):
+                files = self.files(some)
+                for window in some:
+                    for rows in self.rows(window, files):
+                        changes += pc.sum(pc.equal(rows["kind"], ROW_KIND)).as_py() or 0
+                        spool.add(rows)
+                    yield from in_possible_order(spool.until(floors[window.start]))
+                self.exported.windows += len(some)
+                progress(f"statements: {self.exported.windows:,} of {len(self.windows):,} windows, {changes:,} changes")
+            yield from in_possible_order(spool.until(None))
 
     def floors(self, windows: Sequence[Window]) -> dict[datetime, SourcePosition | None]:
         """Return, for each window, the least position in all later ones; None behind the last row."""
@@ -206,7 +240,8 @@ class _Reading:
     def rows(self, window: Window, files: _Files) -> Iterator[pa.Table]:
         """Yield the rows of a script for a window: its DDL, then all changes of its tables."""
         if self.statements_at.get(window.start):
-            for _, rows in self._ddl({window.start}):
+            for start, rows in self._ddl({window.start}):
+                rows = self._held(rows.append_column("window_start", pa.array([start] * rows.num_rows, TIME)))
                 yield ddl_script_rows(rows, self.wanted.takes_source if self.wanted.tables else None)
         # A truncation that a statement of the source has made is made by that statement here, too.
         at = frozenset(self.statements_at.get(window.start, ())) if self.wanted.dialect.runs_ddl else frozenset()
@@ -215,7 +250,17 @@ class _Reading:
             told = files.written.told.get((window.start, table), {})
             shape = files.written.table(table, window.start)
             for changes in read_batches(store, paths, READ_COLUMNS, batch_bytes=BATCH_BYTES):
-                kept = without_truncations(changes, at)
+                kept = without_truncations(self._held(changes, table), at)
                 made, refused = statement_rows(kept, shape, told)
                 self.exported.refused += refused
                 yield statement_script_rows(made, moved_keys(kept, shape, told))
+
+    def _held(self, rows: pa.RecordBatch, table: TableId | None = None) -> pa.RecordBatch:
+        """Return the rows that the frontier holds; a table with some behind its own frontier is noted."""
+        if self.wanted.frontier is None:
+            return rows
+        held = held_by(rows, self.wanted.frontier)
+        own = None if table is None else self.wanted.standing.get(table)
+        if table is not None and own is not None and (held & ~held_by(rows, own)).any():
+            self.exported.behind.add(table)
+        return rows if held.all() else rows.filter(pa.array(held))

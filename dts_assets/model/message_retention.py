@@ -16,10 +16,17 @@ RAW, ENTRIES = "raw_envelopes", "entries"
 
 @dataclass(frozen=True, slots=True)
 class MessageAges:
-    """The ages from which on rows are removed; None where they stay."""
+    """The ages from which on rows are removed, and the most bytes of files; None where they stay."""
 
     raw: timedelta | None = None
     entries: timedelta | None = None
+    raw_bytes: int | None = None
+    entries_bytes: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """True if messages are ever removed. Entries go only where messages go."""
+        return self.raw is not None or self.raw_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)

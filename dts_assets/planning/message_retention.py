@@ -16,7 +16,7 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.message_retention import ENTRIES, NOTHING_REMOVED, RAW, Removed, RemovedRows
 from dts_assets.model.spans import Cell, partition_of_key
 from dts_assets.model.tables import TableId
-from dts_assets.model.windows import WindowGrid, start_of_day
+from dts_assets.model.windows import WindowGrid, day_of, start_of_day
 from dts_assets.planning.staleness import ENTRIES_INPUT, RAW_INPUT
 
 MESSAGES_KEPT = 2_048
@@ -36,6 +36,31 @@ def old_until(days: Sequence[int], age: timedelta | None, *, now: datetime, grac
         return None
     old = [day for day in days[:-1] if start_of_day(day + 1) + grace + age <= now]
     return start_of_day(old[-1] + 1) if old else None
+
+
+def over_until(days: Sequence[int], sizes: Mapping[datetime, int], most: int | None) -> datetime | None:
+    """Return the instant before which all windows go for a table to become small enough.
+
+    It has at most so many bytes then. It is None where nothing has to go. ``sizes`` has the bytes of each window. ``days`` are
+    the settled days, which follow each other; the last one never counts, so more may stay than was asked for.
+    """
+    if most is None:
+        return None
+    by_day: dict[int, int] = {}
+    for start, size in sizes.items():
+        by_day[day_of(start)] = by_day.get(day_of(start), 0) + size
+    left, until = sum(by_day.values()), None
+    for day in days[:-1]:
+        if left <= most:
+            break
+        left -= by_day.get(day, 0)
+        until = start_of_day(day + 1)
+    return until
+
+
+def later_of(one: datetime | None, other: datetime | None) -> datetime | None:
+    """Return the later one of two instants; None counts as the earliest."""
+    return max((at for at in (one, other) if at is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, registered_formats, traits_of
+from dts_assets.settings.maintenance import Maintenance
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
@@ -167,6 +168,9 @@ class Subscription(Snapshots):
     message_retention: MessageRetention = Field(
         default_factory=MessageRetention,
         description="How long messages and entries stay in the lake; without it all stay.",
+    )
+    maintenance: Maintenance = Field(
+        default_factory=Maintenance, description="When and how the files of tables are kept in order."
     )
     source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
         "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
@@ -349,8 +353,9 @@ class Subscription(Snapshots):
 
     @property
     def message_ages(self) -> MessageAges:
-        """The ages from which on messages and entries are removed from the lake."""
-        return MessageAges(self.message_retention.raw, self.message_retention.entries)
+        """The ages and sizes from which on messages and entries are removed from the lake."""
+        kept = self.message_retention
+        return MessageAges(kept.raw, kept.entries, kept.raw_size, kept.entries_size)
 
     def mapped_type(self, table: TableId, original_type: str, lake_type: str) -> str | None:
         """Return the lake type that ``type_mapping`` gives a source type; None where the usual one stays."""

@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,6 +57,21 @@ _FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path
 """The properties that name folders of a table beside its location."""
 
 
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The outcome of an expiry: the Iceberg snapshots that went, and their files.
+
+    They alone held these files. The bytes are those of data, delete and manifest files; lists of manifests are not counted.
+    """
+
+    versions: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+NOTHING_EXPIRED = Expired()
+
+
 def expire_snapshots(
     catalog: Catalog,
     identifier: Identifier,
@@ -68,55 +84,94 @@ def expire_snapshots(
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
-    The newest snapshots stay, and so do snapshots younger than ``keep_for``, the ``needed`` snapshots (ids), and those of
-    branches and tags. Of snapshots made before the instant ``none_before`` none stays for being one of the newest. A file that
-    another Iceberg snapshot holds stays, and so does one outside of the table's folders. A table that is not there, or that
-    somebody else is committing to, is left alone. So is one with a version that cannot be read, one whose properties forbid it,
-    and one whose catalog gives no answer; ``warn`` is told why.
+    A table with few of them is left alone; see :func:`expire`.
+    """
+    done = expire(
+        catalog,
+        identifier,
+        needed=needed,
+        keep_for=keep_for,
+        none_before=none_before,
+        now=now,
+        warn=warn,
+        at_least=AT_ONCE,
+    )
+    return done.versions
+
+
+def expire(
+    catalog: Catalog,
+    identifier: Identifier,
+    *,
+    needed: Collection[int] = (),
+    keep_for: timedelta = KEEP_FOR,
+    none_before: datetime | None = None,
+    now: datetime | None = None,
+    warn: Callable[[str], None] = lambda line: None,
+    at_least: int = 1,
+    keep: int | None = None,
+    dry_run: bool = False,
+) -> Expired:
+    """Expire old Iceberg snapshots of a table with their files, and return what went.
+
+    The ``keep`` newest snapshots stay (None: :data:`KEEP_SNAPSHOTS`), and so do snapshots younger than ``keep_for``, the
+    ``needed`` snapshots (ids), and those of branches and tags. Of snapshots made before the instant ``none_before`` none stays
+    for being one of the newest. A file that another Iceberg snapshot holds stays, and so does one outside of the table's folders.
+    A table that is not there, that somebody else is committing to, or of which fewer than ``at_least`` would go, is left alone.
+    So is one with a version that cannot be read, one whose properties forbid it, and one whose catalog gives no answer; ``warn``
+    is told why. A ``dry_run`` says what would go and changes nothing.
     """
     try:
         table = catalog.load_table(identifier)
     except NoSuchTableError:
-        return 0
+        return NOTHING_EXPIRED
     name = ".".join(identifier)
     before = ((now or datetime.now(UTC)) - keep_for).timestamp() * 1000
     at_once = 0.0 if none_before is None else none_before.timestamp() * 1000
-    gone = _superfluous(table.metadata, frozenset(needed), before, at_once=at_once)
-    if len(gone) < AT_ONCE and not any(one.timestamp_ms < at_once for one in gone):
-        return 0
+    newest = KEEP_SNAPSHOTS if keep is None else keep
+    gone = superfluous(table.metadata, frozenset(needed), before, at_once=at_once, keep=newest)
+    if not gone or (len(gone) < at_least and not any(one.timestamp_ms < at_once for one in gone)):
+        return NOTHING_EXPIRED
     if table.properties.get("gc.enabled", "true").lower() == "false":
         warn(f"{name}: {len(gone)} old versions stay, because the table's property gc.enabled is false")
-        return 0
+        return NOTHING_EXPIRED
     ids = frozenset(one.snapshot_id for one in gone)
     stay = [one for one in table.metadata.snapshots if one.snapshot_id not in ids]
     try:
         unused = _held_by_these_alone(table, gone, stay)
     except Exception as error:  # whatever a damaged or foreign file makes its reader raise
         warn(f"{name}: {len(gone)} old versions stay, because a version of the table cannot be read: {error}")
-        return 0
+        return NOTHING_EXPIRED
+    if dry_run:
+        return Expired(len(gone), len(unused), sum(unused.values()))
     after = _without(catalog, identifier, table, sorted(ids))
     if after is None:
-        return 0
+        return NOTHING_EXPIRED
     left = {one.snapshot_id for one in after.metadata.snapshots}
     if left & ids:
         warn(f"{name}: the catalog did not say whether it forgot {len(gone)} old versions, so no file was removed")
-        return 0
+        return NOTHING_EXPIRED
     if left != {one.snapshot_id for one in stay}:  # somebody made a version meanwhile, on a branch of its own
         unused = _held_by_these_alone(table, gone, after.metadata.snapshots)
-    for path in unused:
+    files = size = 0
+    for path, length in unused.items():
         with suppress(OSError):  # a file that cannot be removed is an orphan, which harms nothing
             table.io.delete(path)
-    return len(gone)
+            files, size = files + 1, size + length
+    return Expired(len(gone), files, size)
 
 
-def _superfluous(metadata: TableMetadata, needed: Collection[int], before: float, *, at_once: float) -> list[Snapshot]:
+def superfluous(
+    metadata: TableMetadata, needed: Collection[int], before: float, *, at_once: float = 0.0, keep: int
+) -> list[Snapshot]:
     """Return the Iceberg snapshots that go.
 
-    They are neither young, nor needed, nor the head of a branch or tag, nor one of the newest unless made before ``at_once``.
+    They were made before ``before`` (milliseconds since 1970). They are neither needed, nor the head of a branch or tag, nor one
+    of the ``keep`` newest unless made before ``at_once``.
     """
     held = {reference.snapshot_id for reference in metadata.refs.values()} | {metadata.current_snapshot_id, *needed}
     ordered = sorted(metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms))
-    newest = {one.snapshot_id for one in ordered[-KEEP_SNAPSHOTS:]}
+    newest = {one.snapshot_id for one in ordered[len(ordered) - min(keep, len(ordered)) :]}
     return [
         one
         for one in ordered
@@ -143,8 +198,10 @@ def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequen
     return table
 
 
-def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[Snapshot]) -> list[str]:
-    """Return the paths in the table's folders that ``gone`` can reach and ``stay`` cannot: lists, manifests and files.
+def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[Snapshot]) -> dict[str, int]:
+    """Return the paths in the table's folders that ``gone`` can reach and ``stay`` cannot, with their bytes.
+
+    They are lists, manifests and files; the bytes of lists are not known.
 
     A file that is live in a version that goes stands in one of its manifests. If a version that stays has this manifest, it
     holds the file, too. So the files are looked for in the other manifests.
@@ -157,8 +214,10 @@ def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[
     for entry in _live(table, _with_room(table, kept.values(), lost.values())):
         lost.pop(entry.data_file.file_path, None)
     lists = {one.manifest_list for one in gone} - {one.manifest_list for one in stay}
-    mine = _folders(table)
-    return [path for path in (*lost, *dropped, *sorted(lists)) if _place(path).startswith(mine)]
+    mine = tuple(folders_of(table))
+    found = {path: int(entry.data_file.file_size_in_bytes) for path, entry in lost.items()}
+    found |= {path: int(one.manifest_length) for path, one in dropped.items()} | dict.fromkeys(sorted(lists), 0)
+    return {path: size for path, size in found.items() if place_of(path).startswith(mine)}
 
 
 def _live(table: Table, manifests: Iterable[ManifestFile]) -> Iterable[ManifestEntry]:
@@ -195,12 +254,15 @@ def _partitions(names: Sequence[str], entries: Iterable[ManifestEntry]) -> Mappi
     return {name: values for name, values in found.items() if None not in values}
 
 
-def _folders(table: Table) -> tuple[str, ...]:
-    """Return the folders that are the table's own. Files elsewhere may be those of other tables, which it only borrows."""
+def folders_of(table: Table) -> tuple[str, ...]:
+    """Return the folders that are the table's own, as :func:`place_of` writes them, with a slash at the end.
+
+    Files elsewhere may be those of other tables, which it only borrows.
+    """
     named = [table.location(), *(table.properties[name] for name in _FOLDERS if name in table.properties)]
-    return tuple(_place(one).rstrip("/") + "/" for one in named)
+    return tuple(place_of(one).rstrip("/") + "/" for one in named)
 
 
-def _place(path: str) -> str:
+def place_of(path: str) -> str:
     """Return a path without its scheme, which engines write differently: ``file:/lake``, ``file:///lake``; ``s3``, ``s3a``."""
     return re.sub(r"^(file:/*(?=/)|[a-z0-9]+://)", "", path)

@@ -73,7 +73,8 @@ def test_the_whole_graph(shop: Project) -> None:
     expected = {
         parts: (f"shop_{group}", kinds, {key(*up) for up in deps}) for parts, (group, kinds, deps) in GRAPH.items()
     }
-    assert found == expected
+    assert found == {**expected, ("maintenance",): ("shop_source", set(), set())}
+    assert node(shop, "maintenance").is_external
 
 
 def test_two_subscriptions_share_no_group(shop: Project) -> None:
@@ -93,7 +94,7 @@ def test_every_asset_has_an_owner_a_description_and_its_lake_table(shop: Project
         asset = graph.get(one)
         assert asset.owners == ["team:data-engineering"]
         assert asset.description
-        if one != key("topic"):
+        if one not in (key("topic"), key("maintenance")):  # both are watched, and no tables
             assert asset.metadata["dagster/table_name"] == ".".join(["lake", *one.path])
             assert asset.code_version
             assert asset.tags["subscription"] == "shop"
@@ -272,7 +273,7 @@ def test_outputs_have_neutral_names_that_never_repeat(shop: Project) -> None:
 def test_without_any_table_the_graph_ends_with_entries(project: Project) -> None:
     definitions = project.definitions()
     assert {tuple(one.path[1:]) for one in definitions.resolve_asset_graph().get_all_asset_keys()} == {
-        ("topic",), ("raw_envelopes",), ("entries",),
+        ("topic",), ("raw_envelopes",), ("entries",), ("maintenance",),
     }  # fmt: skip
     assert {one.name for one in definitions.sensors or ()} == {"shop_follow_source", "shop_watch_topic"}
     dg.Definitions.validate_loadable(definitions)

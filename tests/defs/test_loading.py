@@ -51,7 +51,7 @@ def test_definitions_load_without_network_jvm_or_engine_and_quickly(project: Pro
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["keys"] == 3 + 2 * TABLES
+    assert found["keys"] == 4 + 2 * TABLES
     assert found["engines"] == []
     assert found["runs"] == []  # modules that runs alone need, of which each costs every process a few milliseconds
     assert found["collects"]

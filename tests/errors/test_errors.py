@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import databases, machine, removed_rows, sources, spark, tables, topics
+from dts_assets.errors import databases, machine, removed_rows, scratch, sources, spark, tables, topics
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -132,6 +132,12 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (spark.OtherCodeError("/opt/python", "host", missing=True), "/opt/python on host", "install the version"),
     (spark.UnusableSparkError("yarn", "it did not start"), "The Spark at yarn", "Check spark.master"),
     (tables.SharedFaultError("snapshot", 3, "KeyError at store/files.py:120"), "KeyError at", "Run it again"),
+    (scratch.ScratchServerError("host:3306", "it does not let root in"), "host:3306", "Check the address"),
+    (
+        scratch.FullDatabasesError("host:3306", ("shopdb",)),
+        "host:3306 has tables already in shopdb",
+        "Name another server",
+    ),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""
@@ -141,7 +147,7 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
         if child.__module__ in {
-            one.__name__ for one in (errors, databases, machine, removed_rows, sources, spark, tables, topics)
+            one.__name__ for one in (errors, databases, machine, removed_rows, scratch, sources, spark, tables, topics)
         }:
             yield child
             yield from below(child)

@@ -11,10 +11,23 @@ from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Span
 from dts_assets.planning.earlier_cells import find_earlier_cells
-from dts_assets.planning.message_retention import Stored, Unmakeable, entries_until, old_until, raw_until, removed_lines
+from dts_assets.planning.message_retention import (
+    Stored,
+    Unmakeable,
+    entries_until,
+    later_of,
+    old_until,
+    over_until,
+    raw_until,
+    removed_lines,
+)
+from dts_assets.planning.orphans import OrphanRule, orphans_among
 from dts_assets.planning.redriven import can_be_redriven
+from dts_assets.planning.sorting import KeyRange, files_at_one_key, is_worth_sorting
 from dts_assets.planning.staleness import entries_input, input_text, raw_input
+from dts_assets.planning.tag_retention import TaggedMoment, moments_that_go
 from dts_assets.planning.work import plan_work
+from dts_assets.store.table_files import LyingFile
 from tests.growth.ledgers import GRID, START, cells, cuts, raws, windows
 from tests.growth.long_histories import Case
 from tests.ledger_rows import ingest_row
@@ -39,6 +52,8 @@ def _decide(stored: Stored) -> None:
     old = GRID.at(count // 2).start
     raw_until(stored, old, GRID, kept=9)
     entries_until(stored, old, GRID, raw_goes=old)
+    border = over_until(range(count), {one.start: 9 for one in windows(count)}, count)
+    later_of(border, old)
     old_until(range(count), 9 * _DAY, now=datetime(1970, 1, 1, tzinfo=UTC) + count * _DAY, grace=_DAY)
 
 
@@ -71,7 +86,27 @@ def _work(given: tuple[Stored, Removed, list[QuarantineRow]]) -> None:
     find_earlier_cells(Span((0,), tuple(order)), stored.raw, GRID, since=since)
 
 
+def _files(count: int) -> tuple[list[LyingFile], list[TaggedMoment], list[KeyRange]]:
+    """Every third file is named; two moments share each of their files; each file's keys meet those of its neighbours."""
+    lying = [LyingFile(f"t/data/r{number // 5}/{number}", 9, START + number * _DAY) for number in range(count)]
+    moments = [
+        TaggedMoment(f"cut-{number}", START + number * _DAY, {f"{number}": 1, f"{number + 1}": 1})
+        for number in range(count)
+    ]
+    return lying, moments, [KeyRange(number, number + 2, 9) for number in range(count)]
+
+
+def _kept(given: tuple[list[LyingFile], list[TaggedMoment], list[KeyRange]]) -> None:
+    lying, moments, ranges = given
+    rule = OrphanRule(START + len(lying) * _DAY, (START + len(lying) * _DAY / 2,) * len(lying))
+    orphans_among(lying, [one.place for one in lying[::3]], rule)
+    moments_that_go(moments, most=len(moments) // 2)
+    is_worth_sorting(ranges)
+    files_at_one_key(ranges)
+
+
 RETENTION_STEPS: dict[str, Case] = {
+    "files that are kept in order": (_files, _kept),
     "old rows that may go": (_stored, _decide),
     "windows whose rows have gone": (_removals, _work),
 }

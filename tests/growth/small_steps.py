@@ -37,6 +37,7 @@ from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
 from tests.growth.policy_steps import POLICY_STEPS
+from tests.growth.proof_steps import PROOF_STEPS
 from tests.growth.retention_steps import RETENTION_STEPS
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
@@ -280,6 +281,7 @@ STEPS = _all(
     SHARD_STEPS,
     SOURCE_STEPS,
     STATEMENT_STEPS,
+    PROOF_STEPS,
     _STEPS,
 )
 """By kind: what makes a list, and what is done with it."""

@@ -23,7 +23,9 @@ from dts_assets.planning.message_retention import (
     Stored,
     Unmakeable,
     entries_until,
+    later_of,
     old_until,
+    over_until,
     raw_until,
     removed_lines,
 )
@@ -291,3 +293,17 @@ def test_a_person_is_told_a_line_for_each_layer() -> None:
     lines = removed_lines([removed(RAW, 0, 2), removed(RAW, 2, 6), removed(ENTRIES, 0, 4)])
     assert [line.partition(" of windows")[0] for line in lines] == ["entries: 1,234 rows", "raw_envelopes: 2,468 rows"]
     assert "before 2026-01-08 00:00 UTC were removed by retention" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("most", "first"), [(None, None), (99, None), (60, None), (59, 1), (50, 1), (49, 2), (30, 3), (1, 4), (0, 4)]
+)
+def test_the_oldest_settled_days_go_until_a_layer_is_small_enough(most: int | None, first: int | None) -> None:
+    """Each of six days has ten bytes, in two windows; five are settled, and the last of them never goes."""
+    zero = day_of(START)
+    sizes = {START + day * DAY + half * DAY / 2: 5 for day in range(6) for half in range(2)}
+    found = over_until(range(zero, zero + 5), sizes, most)
+    assert found == (None if first is None else START + first * DAY)
+    assert over_until([], sizes, most) is None
+    assert later_of(found, None) == later_of(None, found) == found
+    assert later_of(START, START + DAY) == START + DAY

@@ -46,6 +46,20 @@ def test_nothing_is_removed_unless_asked_for(
 
 
 @pytest.mark.parametrize(
+    ("written", "sizes"),
+    [
+        ("{raw_size: 500GB}", (500 * 10**9, None)),
+        ("{raw_size: 1234, entries_size: 20 mb}", (1234, 20 * 10**6)),
+        ("{raw: 14d, entries_size: 1TB}", (None, 10**12)),
+    ],
+)
+def test_sizes_are_bytes(tmp_path: Path, written: str, sizes: tuple[int | None, int | None]) -> None:
+    found = ages_of(tmp_path, f"    message_retention: {written}")
+    assert (found.raw_bytes, found.entries_bytes) == sizes
+    assert found.any
+
+
+@pytest.mark.parametrize(
     ("written", "wire", "said"),
     [
         (
@@ -54,6 +68,10 @@ def test_nothing_is_removed_unless_asked_for(
             '"23h" is less than a day, and rows are removed by whole days; write 1d or more',
         ),
         ("{raw: soon}", "dts-protobuf", "soon"),
+        ("{raw_size: much}", "dts-protobuf", '"much" is no size; write a whole number and a unit: 500MB, 20GB or 1TB'),
+        ("{raw_size: -1}", "dts-protobuf", "is no size"),
+        ("{entries_size: 1GB}", "dts-protobuf", "entries are removed only where messages are removed, too"),
+        ("{raw: 1d, entries_size: 1GB}", "drs-json", "entries of drs-json cannot be removed"),
         (
             "{entries: 14d}",
             "dts-protobuf",

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 from unittest import mock
 
+from dts_assets.flows import maintenance, snapshot_sorting
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
 from dts_assets.flows.removal import add_tables, remove_tables
+from dts_assets.model.maintenance import Step
 from dts_assets.model.tables import TableId
+from dts_assets.planning import sorting
+from dts_assets.planning.orphans import OrphanRule
+from dts_assets.settings.maintenance import Maintenance
 from dts_assets.store.lake import Lake
 from tests.flows.harness import Harness, table_id
 from tests.stateful.action import Operator, tried, work_of
@@ -120,3 +128,32 @@ class BreakTable(Operator):
         if any(SECRET in row.reason for row in after.values()):
             raise Finding("a value in the reason of a pause", repr(name))
         return f"{name!r}, {path[1]} {step}, {len(times)} times, {work}{told}"
+
+
+EAGER = Maintenance.model_validate(
+    {"expire_after": "0s", "keep_versions": 1, "steps": [str(one) for one in Step], "tags_after": "0s"}
+)
+
+
+class Maintain(Operator):
+    """Everything that maintenance can do is done: all versions go that may, every snapshot is sorted, and no file is young."""
+
+    def can(self, world: World) -> bool:
+        return super().can(world) and not world.set_back
+
+    def do(self, world: World) -> str:
+        harness = world.open()
+        pipeline = replace(
+            harness.pipeline, settings=harness.pipeline.settings.model_copy(update={"maintenance": EAGER})
+        )
+        only = tuple(self.random.sample(list(Step), self.random.randint(1, len(Step))))
+        # No run is under way: files of killed ones may go at once, whatever leases they have left.
+        eager = OrphanRule(datetime.now(UTC) + timedelta(days=1))
+        rule = mock.patch.object(maintenance, "orphan_rule", return_value=eager)
+        sizes = mock.patch.multiple(snapshot_sorting, FILE_BYTES=2_000)
+        with rule, sizes, mock.patch.object(sorting, "MOST_AT_ONE_KEY", self.random.choice((0.0, 1.0, 2.0))):
+            done = list(maintain(pipeline, only=only, spark=lambda: harness.session, progress=harness.lines.append))
+        failed = [line for one in done for line in one.failed]
+        if failed:
+            raise Finding(f"maintenance was not done: {failed}")
+        return ", ".join(f"{one.step} of {one.tables}" for one in done)

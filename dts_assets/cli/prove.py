@@ -1,0 +1,162 @@
+"""The command ``dts-assets prove``: changelogs run as SQL in a scratch server, and compared with the snapshots."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.run import CHECK_FAILED
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.proof import Proof, prove
+from dts_assets.flows.proof_comparison import TableProof
+from dts_assets.flows.proof_replay import Existing
+from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
+from dts_assets.model.tables import TableId
+from dts_assets.settings.environment import variables_of
+from dts_assets.stages.compared_rows import NamedRow
+
+PASSWORD_VARIABLE = "DTS_ASSETS_SCRATCH_PASSWORD"
+"""The variable that has the password, if no other one is named."""
+
+
+@click.command("prove")
+@click.argument("subscription")
+@click.option(
+    "--into",
+    "url",
+    required=True,
+    help="The scratch server: mysql://user@host:3306/, or mysql://user@localhost/?socket=/run/mysqld.sock.",
+)
+@click.option("--table", "tables", multiple=True, help="Only tables that match a glob, shopdb.*; may be given again.")
+@click.option(
+    "--existing",
+    type=click.Choice([str(one) for one in Existing]),
+    default=str(Existing.REFUSE),
+    help="What to do about databases that have tables already. Default: refuse.",
+)
+@click.option(
+    "--password-env", default=PASSWORD_VARIABLE, help=f"The variable with the password. Default: {PASSWORD_VARIABLE}."
+)
+@click.option(
+    "--option-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file of options as the servers' own clients read it, with the group [client].",
+)
+@click.option("--show-values", is_flag=True, help="Show the values that differ; they are hidden otherwise.")
+@config_option
+def prove_command(
+    subscription: str,
+    url: str,
+    tables: tuple[str, ...],
+    existing: str,
+    password_env: str,
+    option_file: Path | None,
+    show_values: bool,
+    config: Path | None,
+) -> None:
+    """Prove that the snapshots of SUBSCRIPTION are what its changelogs make in a scratch server.
+
+    The statements that the changelogs stand for are run in MariaDB or MySQL, with the source's DDL between them, up to the moment
+    of the snapshots. Then each snapshot is compared with the server's table, row by row. What was run stays in the server.
+    Exit code 0 if all is equal, 1 if a table differs, 3 if no table differs and something could not be compared.
+    """
+    address = _address(url)
+    settings = settings_of(config)
+    subscription_of(settings, subscription)
+    login = Login(variables_of([password_env]).get(password_env, ""), option_file)
+    with scratch_server(address, login) as server:
+        proof = prove(
+            open_pipeline(settings, subscription),
+            server,
+            address=address,
+            tables=tables,
+            existing=Existing(existing),
+            progress=say,
+        )
+    _show(proof.tables, values=show_values)
+    _say_run(proof)
+    sys.exit(1 if not proof.equal else 0 if proof.whole else CHECK_FAILED)
+
+
+def _address(url: str) -> ScratchAddress:
+    """Return the address of the scratch server.
+
+    Raises:
+        click.BadParameter: The text is no address, or it has a password.
+    """
+    try:
+        return ScratchAddress.of_url(url)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--into") from None
+
+
+def _show(tables: Mapping[TableId, TableProof], *, values: bool) -> None:
+    shown = table_of("", texts=["table", "verdict", "matched by"], numbers=["rows", "on the server", "differ"])
+    for name, one in tables.items():
+        verdict = "differs" if not one.equal else "equal" if one.whole else "equal, as far as compared"
+        matched = ", ".join(one.keys) or "whole rows"
+        shown.add_row(
+            str(name), verdict, matched, f"{one.rows_lake:,}", f"{one.rows_server:,}", f"{one.differences.total:,}"
+        )
+    console = Console(highlight=False)
+    console.print(shown)
+    for name, one in tables.items():
+        for line in _lines(one, values=values):
+            console.print(f"{name}: {line}", markup=False, soft_wrap=True)
+
+
+def _lines(one: TableProof, *, values: bool) -> list[str]:
+    """Return what there is to say about a table beside the counts."""
+    found = one.differences
+    lines = [f"the server alone has the column {name}" for name in one.lacking]
+    lines += [f"the lake alone has the column {name}" for name in one.extra]
+    lines += [f"{count:,} rows differ in {name}" for name, count in sorted(found.columns.items())]
+    lines += [_row(row, values=values) for row in found.named]
+    if found.total > len(found.named):
+        lines.append(f"{found.total - len(found.named):,} more rows differ")
+    lines += [f"the column {name} was not compared: {reason}" for name, reason in sorted(one.left_out.items())]
+    lines += [
+        f"{count:,} values of {name} did not fit and were not compared" for name, count in sorted(found.unfit.items())
+    ]
+    lines += [f"{count:,} values of {name} are not known in the lake" for name, count in sorted(found.unknown.items())]
+    return [*lines, f"schema not proven: {one.doubt}"] if one.doubt else lines
+
+
+def _row(row: NamedRow, *, values: bool) -> str:
+    """Return a row that differs in words: its key and its columns, with values on request."""
+    key = ", ".join(f"{name}={_text(text)}" for name, text in row.key) or "a row"
+    if row.only_in:
+        return f"{key}: only in {row.only_in}"
+    if not values:
+        return f"{key}: {', '.join(name for name, _, _ in row.columns)}"
+    cells = (f"{name}: lake {_text(mine)}, server {_text(theirs)}" for name, mine, theirs in row.columns)
+    return f"{key}: {'; '.join(cells)}"
+
+
+def _text(text: str | None) -> str:
+    return "NULL" if text is None else repr(text)
+
+
+def _say_run(proof: Proof) -> None:
+    replayed, exported = proof.replayed, proof.exported
+    say(f"prove: {replayed.changes:,} changes and {replayed.ddl:,} statements of DDL were run")
+    for left_out, count in sorted(replayed.left_out.items()):
+        say(f"{count:,} statements of the source were not run: {left_out}")
+    if replayed.refused:
+        first = ", ".join(map(str, replayed.first_refused))
+        say(f"the server refused {replayed.refused:,} statements: {first}")
+    if replayed.missed:
+        say(f"{replayed.missed:,} changes found no row")
+    if exported.refused:
+        say(f"{exported.refused:,} changes have no statement")
+    if exported.quarantined:
+        say(f"{exported.quarantined:,} changes are in quarantine")
+    if exported.lacking:
+        say(f"some windows lack tables: {', '.join(map(str, sorted(exported.lacking)))}")
+    for table, reason in sorted(proof.not_compared.items()):
+        say(f"{table} was not compared: {reason}")

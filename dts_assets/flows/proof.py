@@ -1,0 +1,139 @@
+"""The offline proof: changelogs turned back into SQL, run in a scratch server, and compared with the snapshots.
+
+The server makes rows of statements by rules of its own, and nothing of the snapshots' code takes part in that. Statements are run
+up to the frontier of the snapshots, so that both sides stand at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.flows.known_tables import known_sources, known_tables
+from dts_assets.flows.pauses import paused_here
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.proof_comparison import StandingTable, TableProof, compare_table, standing_table
+from dts_assets.flows.proof_replay import Existing, Replay, Replayed, prepare_databases
+from dts_assets.flows.scratch_server import ScratchAddress, ScratchServer
+from dts_assets.flows.statement_export import Exported, Wanted, statements_in_order
+from dts_assets.model.collections import is_collection
+from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.stages.sql_dialects import dialect_of
+
+if TYPE_CHECKING:
+    from dts_assets.flows.reports import Progress
+
+_MYSQL = "mysql"
+_FIRST = SourcePosition(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The outcome of a proof: what was run, and the verdict on each table.
+
+    ``not_compared`` are tables without a verdict, with the reason.
+    """
+
+    frontier: Frontier
+    replayed: Replayed
+    exported: Exported
+    tables: Mapping[TableId, TableProof] = field(default_factory=dict)
+    not_compared: Mapping[TableId, str] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        """True if no table differs."""
+        return all(one.equal for one in self.tables.values())
+
+    @property
+    def whole(self) -> bool:
+        """True if everything was compared: no table, change, column or value was left out."""
+        return (
+            self.exported.whole
+            and not (self.replayed.refused or self.not_compared)
+            and all(one.whole for one in self.tables.values())
+        )
+
+
+def prove(
+    pipeline: Pipeline,
+    server: ScratchServer,
+    *,
+    address: ScratchAddress,
+    tables: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+    progress: Progress = lambda _: None,
+) -> Proof:
+    """Run the statements of a subscription in a server, and compare every snapshot with what stands there then.
+
+    ``tables`` are globs, none for all tables. The content stays in the server.
+
+    Raises:
+        NothingFoundError: No table has a snapshot that can be compared.
+        FullDatabasesError: Databases of the server have tables, and ``existing`` says to refuse them.
+        ScratchServerError: The connection is lost.
+    """
+    wanted = Wanted(dialect_of(_MYSQL), tuple(tables), routes=pipeline.settings.routes)
+    not_compared = _without_statements(pipeline, wanted)
+    standing = _standing(pipeline, wanted, not_compared)
+    marked = {mark.window.start for mark in pipeline.ledger.cuts()}
+    going_on = [table for table, one in standing.items() if one.state.frontier.window not in marked]
+    not_compared |= dict.fromkeys(going_on, "the run that made it has not ended: run the tables")
+    standing = {table: one for table, one in standing.items() if table not in not_compared}
+    if not standing:
+        raise NothingFoundError("The lake", "snapshot to compare with a server", "run the tables first, or name others")
+    frontier = max((one.state.frontier for one in standing.values()), key=_order)
+    databases = sorted({one.source.database for one in standing.values()})
+    progress(f"prove: {len(standing)} tables, statements go into {', '.join(databases)} on {address}")
+    prepare_databases(server, databases, existing=existing, address=address)
+    own = {table: one.state.frontier for table, one in standing.items() if one.state.frontier != frontier}
+    wanted = Wanted(wanted.dialect, wanted.tables, frontier=frontier, standing=own)
+    exported = Exported()
+    replay = Replay(server, wanted.dialect, databases)
+    replayed = replay.run(statements_in_order(pipeline, wanted, exported, progress=progress))
+    exported.lacking -= set(not_compared)
+    behind = dict.fromkeys(
+        (table for table in exported.behind if table in standing),
+        "its snapshot lacks changes that others have: run the tables",
+    )
+    compared: dict[TableId, TableProof] = {}
+    for table, one in standing.items():
+        if table not in behind:
+            compared[table] = compare_table(pipeline, server, one)
+            progress(f"prove: {table}: {'equal' if compared[table].equal else 'differs'}")
+    return Proof(frontier, replayed, exported, compared, {**not_compared, **behind})
+
+
+def _order(frontier: Frontier) -> tuple[float, SourcePosition]:
+    """Return the order of frontiers, the empty one first."""
+    window = frontier.window
+    return (0.0, _FIRST) if window is None else (window.timestamp(), frontier.cut or _FIRST)
+
+
+def _without_statements(pipeline: Pipeline, wanted: Wanted) -> dict[TableId, str]:
+    """Return the tables that a person asks for and that have no statements, with the reason."""
+    routes, found = pipeline.settings.routes, dict[TableId, str]()
+    for table, columns in known_tables(pipeline).items():
+        if wanted.takes(table) and routes.shard_columns(table):
+            found[table] = "rows of several tables are merged in it"
+        elif wanted.takes(table) and is_collection(columns):
+            found[table] = "it holds documents"
+    paused = paused_here(pipeline)
+    return found | {table: f"it stands still: {row.reason}" for table, row in paused.items() if wanted.takes(table)}
+
+
+def _standing(pipeline: Pipeline, wanted: Wanted, without: Collection[TableId]) -> dict[TableId, StandingTable]:
+    """Return the snapshots as they stand now, each with the Iceberg snapshot that is compared."""
+    sources = known_sources(pipeline)
+    opened = partial(standing_table, pipeline)
+    found = {
+        table: opened(table, sources.get(table, (table,))[0], columns)
+        for table, columns in sorted(known_tables(pipeline).items())
+        if wanted.takes(table) and table not in without
+    }
+    return {table: one for table, one in found.items() if one is not None and one.state.frontier != EMPTY_FRONTIER}

@@ -1,0 +1,210 @@
+"""A scratch server of MySQL or MariaDB, in which statements are run and whose tables are read.
+
+Errors name the server and a code, never what it says: its sentences quote values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from dts_assets.errors.machine import MissingExtraError
+from dts_assets.errors.scratch import ScratchServerError
+from dts_assets.model.columns import quoted
+from dts_assets.model.tables import TableId
+
+_LARGEST = 1 << 30
+"""The bytes of the largest statement or row: the most that these servers take."""
+
+_ROWS_AT_ONCE = 5_000
+_GONE = frozenset({2006, 2013, 2014, 2055, 1053, 1927})
+"""The codes of a connection that is lost; any other code is about one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchAddress:
+    """The address of a server. The password is not part of it."""
+
+    host: str = "127.0.0.1"
+    port: int = 3306
+    user: str = "root"
+    socket: str | None = None
+
+    @classmethod
+    def of_url(cls, url: str) -> ScratchAddress:
+        """Return the address that ``mysql://user@host:3306/`` names, or ``mysql://user@localhost/?socket=/run/mysqld.sock``.
+
+        Raises:
+            ValueError: The text is no such address, or it has a password.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
+            raise ValueError("an address is mysql://user@host:port/")
+        if parts.password is not None:
+            raise ValueError("a password is no part of the address, where other users of the machine can read it")
+        if parts.path not in ("", "/"):
+            raise ValueError("a database is no part of the address: each table has the database of its source")
+        socket = parse_qs(parts.query).get("socket", [None])[0]
+        return cls(parts.hostname, parts.port or 3306, unquote(parts.username or "root"), socket)
+
+    def __str__(self) -> str:
+        return self.socket or f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The secrets of a connection: a password, or a file of options with the group ``client``."""
+
+    password: str = field(default="", repr=False)
+    option_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerColumn:
+    """A column as the server describes it. ``kind`` is its type without arguments, ``int``."""
+
+    name: str
+    kind: str
+    is_key: bool
+
+
+class StatementRefused(Exception):
+    """A statement that the server did not run, with the server's number of the error.
+
+    Nobody sees it as it is.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class ScratchServer:
+    """A connection to a server, in UTC."""
+
+    def __init__(self, address: ScratchAddress, connection: Any) -> None:
+        self._address = address
+        self._connection = connection
+
+    def run(self, statement: str) -> int:
+        """Run a statement, and return how many rows it found.
+
+        Raises:
+            StatementRefused: The server did not run it.
+            ScratchServerError: The connection is lost.
+        """
+        with self._asking(), self._connection.cursor() as cursor:
+            return int(cursor.execute(statement))
+
+    def use(self, database: str) -> None:
+        """Make a database the default of statements.
+
+        Raises:
+            StatementRefused: There is no such database.
+            ScratchServerError: The connection is lost.
+        """
+        with self._asking():
+            self._connection.select_db(database)
+
+    def commit(self) -> None:
+        """Commit what has been done.
+
+        Raises:
+            StatementRefused: The server refused it.
+            ScratchServerError: The connection is lost.
+        """
+        with self._asking():
+            self._connection.commit()
+
+    def tables_in(self, databases: Collection[str]) -> Mapping[str, int]:
+        """Return how many tables and views each of some databases has, those that exist.
+
+        Raises:
+            StatementRefused: The server refused it.
+            ScratchServerError: The connection is lost.
+        """
+        asked = (
+            "SELECT s.schema_name, COUNT(t.table_name) FROM information_schema.schemata s"
+            " LEFT JOIN information_schema.tables t ON t.table_schema = s.schema_name GROUP BY s.schema_name"
+        )
+        with self._asking(), self._connection.cursor() as cursor:
+            cursor.execute(asked)
+            return {str(name): int(count) for name, count in cursor.fetchall() if name in databases}
+
+    def columns(self, table: TableId) -> tuple[ServerColumn, ...]:
+        """Return the columns of a table in their order; none without a table.
+
+        Raises:
+            StatementRefused: The server refused it.
+            ScratchServerError: The connection is lost.
+        """
+        asked = (
+            "SELECT column_name, data_type, column_key FROM information_schema.columns"
+            " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+        )
+        with self._asking(), self._connection.cursor() as cursor:
+            cursor.execute(asked, (table.database, table.table))
+            return tuple(
+                ServerColumn(str(name), str(kind).lower(), key == "PRI") for name, kind, key in cursor.fetchall()
+            )
+
+    def rows(self, table: TableId, expressions: Sequence[str]) -> Iterator[Sequence[Sequence[str | None]]]:
+        """Yield the values of expressions for all rows of a table, some thousand rows at a time.
+
+        Raises:
+            StatementRefused: The server refused it.
+            ScratchServerError: The connection is lost.
+        """
+        from pymysql.cursors import SSCursor
+
+        asked = f"SELECT {', '.join(expressions)} FROM {quoted(table.database)}.{quoted(table.table)}"
+        with self._asking(), self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(asked)
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                yield rows
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        import pymysql
+
+        try:
+            yield
+        except pymysql.err.MySQLError as error:
+            code = int(error.args[0]) if error.args and isinstance(error.args[0], int) else 0
+            if code in _GONE or isinstance(error, pymysql.err.InterfaceError):
+                raise ScratchServerError(str(self._address), f"the connection is lost (error {code})") from None
+            raise StatementRefused(code) from None
+
+
+@contextmanager
+def scratch_server(address: ScratchAddress, login: Login) -> Iterator[ScratchServer]:
+    """Connect to a server for the block. What it did is committed by whoever asks for it.
+
+    Raises:
+        MissingExtraError: The driver is not installed.
+        ScratchServerError: The server does not answer, or does not let the user in.
+    """
+    try:
+        import pymysql
+    except ImportError as missing:
+        raise MissingExtraError("A connection to MySQL or MariaDB", "mysql", str(missing.name)) from None
+    place = {"unix_socket": address.socket} if address.socket else {"host": address.host, "port": address.port}
+    options = {} if login.option_file is None else {"read_default_file": str(login.option_file)}
+    try:
+        connection = pymysql.connect(
+            **place, **options, user=address.user, password=login.password, charset="utf8mb4", autocommit=False,
+            max_allowed_packet=_LARGEST, init_command="SET time_zone = '+00:00'",
+            client_flag=pymysql.constants.CLIENT.FOUND_ROWS,
+        )  # fmt: skip
+    except pymysql.err.MySQLError as error:
+        code = error.args[0] if error.args else 0
+        raise ScratchServerError(str(address), f"it does not let {address.user} in (error {code})") from None
+    try:
+        yield ScratchServer(address, connection)
+    finally:
+        with suppress(pymysql.err.MySQLError):
+            connection.close()

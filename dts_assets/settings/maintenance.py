@@ -1,0 +1,93 @@
+"""Maintenance in the configuration: its time, its steps, and the ages and sizes that these go by."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator
+
+from dts_assets.model.maintenance import USUAL_STEPS, Step
+from dts_assets.settings.places import Part, default_duration
+from dts_assets.settings.values import VALUE, Duration, mistake
+
+_SIZE = re.compile(r"(\d{1,12})\s*([KMGT]?B)", re.IGNORECASE)
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-]+")
+_A_DAY = timedelta(days=1)
+
+
+def bytes_of(text: object) -> int:
+    """Return ``500GB``, ``20 MB`` or a number of bytes as bytes.
+
+    Raises:
+        mistake: The text is no size.
+    """
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        raise mistake(f"{VALUE} is no size", "write a whole number and a unit: 500MB, 20GB or 1TB")
+    return int(found[1]) * _UNITS[found[2].upper()]
+
+
+def bytes_text(size: int) -> str:
+    """Return a size in the largest unit that divides it, the inverse of :func:`bytes_of`."""
+    unit = next(name for name, factor in reversed(_UNITS.items()) if size % factor == 0)
+    return f"{size // _UNITS[unit]}{unit}"
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(bytes_of),
+    PlainSerializer(bytes_text, return_type=str),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"^(\d+ ?[KMGTkmgt]?[Bb]|\$\{.+\})$"}]}
+    ),
+]
+
+
+def _cron(text: str) -> str:
+    fields = text.split()
+    if len(fields) != 5 or not all(map(_CRON_FIELD.fullmatch, fields)):
+        raise mistake(f"{VALUE} is no schedule", 'write five fields of cron, in UTC: "30 3 * * *"')
+    return " ".join(fields)
+
+
+class Maintenance(Part):
+    """The maintenance of a subscription's tables."""
+
+    schedule: Annotated[str, AfterValidator(_cron)] | None = Field(
+        None,
+        description="When it is done, in five fields of cron and UTC; without it the schedule stands in the UI, switched off.",
+    )
+    steps: tuple[Step, ...] = Field(
+        USUAL_STEPS,
+        min_length=1,
+        description="The steps of a scheduled run: retention, tags, compaction, sorting, expiry, orphans.",
+    )
+    expire_after: Duration | None = Field(
+        None,
+        description="The age from which old versions of tables go; without it 2d, or 30m where windows are followed live.",
+    )
+    keep_versions: int = Field(100, ge=1, description="The newest versions of a table that stay however old they are.")
+    orphans_after: Duration = default_duration(
+        "3d", "The age from which files that no version names are removed, at least a day."
+    )
+    tags_after: Duration | None = Field(
+        None, description="The age from which tags of moments go, those named cut-...; without it all stay."
+    )
+    tags_size: Size | None = Field(
+        None, description="The bytes that versions may hold for tags of moments alone; the oldest moments go first."
+    )
+
+    @field_validator("orphans_after")
+    @classmethod
+    def _at_least_a_day(cls, age: timedelta) -> timedelta:
+        if age < _A_DAY:
+            raise mistake(
+                f"{VALUE} is less than a day, and a run may write files for long before it commits them",
+                "write 1d or more",
+            )
+        return age
