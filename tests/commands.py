@@ -120,7 +120,6 @@ NOT_RUN = {
     "python -m benchmarks.backfill": "takes minutes; tests/benchmarks runs it with few windows",
     "python -m examples.shop_maker": "writes the example anew, which is in the repository",
     "dts-assets prove shop --into mysql://root@127.0.0.1:3307/": "fills a server of the reader's; tests/cli/test_prove.py does",
-    'pip install "dts-assets[mysql]"': "installs a package from a network",
     'pip install "dts-assets[postgres]"': "installs a package from a network",
     'pip install "dts-assets[mysql]"': "installs a package from a network",
     "dts-assets copies shop --cancel shopdb.orders": "wants a copy that is being read; tests/e2e/test_copies_of_a_database.py",

@@ -1,9 +1,10 @@
-"""The tables that maintenance looks at: those of fixed shape, and all layers of known tables."""
+"""The tables that maintenance looks at: those of fixed shape, all layers of known tables, and copied tables."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
+from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
@@ -29,6 +30,7 @@ def maintained_paths(pipeline: Pipeline) -> tuple[Path, ...]:
     found = [*system_paths(pipeline)]
     for table in sorted(known_tables(pipeline)):
         found += layer_paths(pipeline, table)
+    found += [copies_path(pipeline, table) for table in sorted({one.table for one in pipeline.ledger.copied_tables()})]
     return tuple(found)
 
 
