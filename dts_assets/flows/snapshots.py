@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.cut_tags import tagged
 from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_sources
 from dts_assets.flows.following import (
@@ -94,7 +95,7 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
     faults = {**unconverted, **opened.faults, **planned.faults, **following.faults, **stopped}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
-    busy = [job for job in jobs if not job.plan.nothing]
+    busy = [tagged(work, job, counts) for job in jobs if not job.plan.nothing]
     merged = MergedRows()
     if busy:
         began = time.monotonic()

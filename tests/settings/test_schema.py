@@ -26,6 +26,7 @@ class TestTheSchemaForEditors:
             "format", "schema", "framing", "avro",
             "source", "partitions", "window", "consistency", "epoch", "retention", "message_retention", "source_time_zone",
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
+            "cut_tags",
             "sql", "types", "type_mapping", "unchanged_value", "documents", "flatten",
             "columns", "rows", "on_incomplete", "automation",
         }  # fmt: skip
