@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.followed_tables import FollowedTables
-from dts_assets.flows.known_moments import complete_words, held_window, known_position, position_at_time
+from dts_assets.flows.known_moments import complete_words, frontier_words, held_window, known_position, position_at_time
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pauses import paused_here
@@ -33,7 +33,8 @@ from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, ver
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
-from dts_assets.store.branches import BranchedLake
+from dts_assets.store.branches import BranchedLake, versions_of
+from dts_assets.store.lake import TableState
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import Progress
@@ -57,19 +58,25 @@ class TablesAt:
     begun: Mapping[TableId, int]
 
 
-def tables_at(
-    pipeline: Pipeline,
-    moment: Moment,
-    folder: Path,
-    *,
-    tables: Collection[TableId] | None = None,
-    spark: SparkProvider = this_process,
-    progress: Progress = lambda _: None,
-) -> TablesAt:
-    """Make tables as they were at a moment, all at the same one, and return them.
+@dataclass(frozen=True, slots=True)
+class MomentPlan:
+    """A moment that is known, and the version that each table begins from; nothing is made yet.
 
-    New files lie in ``folder``, which has to stay as long as the tables are read. ``tables`` are the tables to make, None stands
-    for all. Changes at the moment itself count. The lake is only read. Without ``spark`` all work is done in this process.
+    ``begins`` has the Iceberg snapshots of tables that begin as a stored version. Other fields are those of :class:`TablesAt`.
+    """
+
+    where: str
+    frontier: Frontier
+    tables: Mapping[TableId, Sequence[Column]]
+    begins: Mapping[TableId, TableState]
+    absent: tuple[TableId, ...]
+    paused: Mapping[TableId, str]
+
+
+def plan_moment(pipeline: Pipeline, moment: Moment | None, *, tables: Collection[TableId] | None = None) -> MomentPlan:
+    """Find a moment, and the versions of tables nearest before it.
+
+    ``tables`` are the tables to make, None stands for all. A moment that is None is the present: what is complete.
 
     Raises:
         NothingFoundError: The moment is not known, or not everything up to it is there.
@@ -79,30 +86,71 @@ def tables_at(
     known, stand = known_tables(pipeline), paused_here(pipeline)
     chosen = {table: columns for table, columns in known.items() if tables is None or table in tables}
     paused = {table: stand[table].reason for table in chosen if table in stand}
-    branch = replace(pipeline, lake=BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder))
-    there = _existing(branch, {table: columns for table, columns in chosen.items() if table not in paused}, frontier)
-    begun = {table: found for table in there if (found := _begin(branch, table, frontier)) is not None}
-    work = LayerWork(branch, there, (), frontier, {}, NOBODY, spark, progress)
+    there = _existing(pipeline, {table: columns for table, columns in chosen.items() if table not in paused}, frontier)
+    begins = {table: found for table in there if (found := _version_before(pipeline, table, frontier)) is not None}
+    absent = tuple(table for table in chosen if table not in there and table not in paused)
+    return MomentPlan(where, frontier, there, begins, absent, paused)
+
+
+def tables_at(
+    pipeline: Pipeline,
+    moment: Moment | None,
+    folder: Path,
+    *,
+    tables: Collection[TableId] | None = None,
+    spark: SparkProvider = this_process,
+    progress: Progress = lambda _: None,
+) -> TablesAt:
+    """Make tables as they were at a moment, all at the same one, and return them.
+
+    New files lie in ``folder``, which has to stay as long as the tables are read. ``tables`` are the tables to make, None stands
+    for all. Changes at the moment itself count; a moment that is None is the present. The lake is only read. Without ``spark``
+    all work is done in this process.
+
+    Raises:
+        NothingFoundError: The moment is not known, or not everything up to it is there.
+    """
+    return make_tables(pipeline, plan_moment(pipeline, moment, tables=tables), folder, spark=spark, progress=progress)
+
+
+def make_tables(
+    pipeline: Pipeline,
+    plan: MomentPlan,
+    folder: Path,
+    *,
+    spark: SparkProvider = this_process,
+    progress: Progress = lambda _: None,
+) -> TablesAt:
+    """Make the tables of a plan; see :func:`tables_at`."""
+    lake = BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder)
+    branch = replace(pipeline, lake=lake)
+    for table, version in plan.begins.items():
+        lake.begin(branch.table_path(SNAPSHOT.name, table), version.snapshot_id)
+    work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress)
     outcomes = advance_rows(work, SNAPSHOT)
-    made = {table: branch.lake.table(branch.table_path(SNAPSHOT.name, table)) for table in there}
+    made = {table: lake.table(branch.table_path(SNAPSHOT.name, table)) for table in plan.tables}
     failed = {table: one.fault for table, one in outcomes.items() if one.fault is not None}
     return TablesAt(
-        where,
-        frontier,
+        plan.where,
+        plan.frontier,
         {table: one for table, one in made.items() if one is not None and table not in failed},
-        tuple(table for table in chosen if table not in there and table not in paused),
-        paused,
+        plan.absent,
+        plan.paused,
         failed,
-        begun,
+        {table: one.snapshot_id for table, one in plan.begins.items()},
     )
 
 
-def _frontier(sources: SchemaSources, moment: Moment) -> tuple[Frontier, str]:
+def _frontier(sources: SchemaSources, moment: Moment | None) -> tuple[Frontier, str]:
     """Return the frontier of a moment, and the moment in words.
 
     Raises:
         NothingFoundError: The moment is not known, or not everything up to it is there.
     """
+    if moment is None:
+        if sources.frontier.window is None:
+            raise NothingFoundError("The lake", "tables yet", complete_words(sources))
+        return sources.frontier, f"as of {frontier_words(sources)}"
     if isinstance(moment, AtWindow):
         window = held_window(sources, moment.start)
         return SchemaSources.of(sources.pipeline, until=window).frontier, f"as of window {window.key}"
@@ -130,27 +178,22 @@ def _existing(
     return {table: columns for table, columns in tables.items() if followed.exists(table, frontier)}
 
 
-def _begin(pipeline: Pipeline, table: TableId, frontier: Frontier) -> int | None:
-    """Let a table of the branch begin as the nearest version of the lake's own.
-
-    Its Iceberg snapshot is returned, None without one.
-    """
-    lake, path = pipeline.lake, pipeline.table_path(SNAPSHOT.name, table)
-    assert isinstance(lake, BranchedLake)
-    changelog = lake.table(pipeline.table_path(CHANGELOG.name, table))
+def _version_before(pipeline: Pipeline, table: TableId, frontier: Frontier) -> TableState | None:
+    """Return the nearest version of a table's snapshot before a frontier; None without one."""
+    changelog = pipeline.lake.table(pipeline.table_path(CHANGELOG.name, table))
     if changelog is None:
         return None
-    states = (
-        (one.snapshot_id, SnapshotState.of_text(one.properties[STATE_PROPERTY]))
-        for one in lake.versions(path)
+    versions = {
+        one.snapshot_id: one
+        for one in versions_of(pipeline.lake, pipeline.table_path(SNAPSHOT.name, table))
         if STATE_PROPERTY in one.properties
-    )
+    }
+    states = (
+        (number, SnapshotState.of_text(one.properties[STATE_PROPERTY])) for number, one in versions.items()
+    )  # read one by one, since a table may have thousands
     found = version_to_begin_from(
-        (StoredVersion(version, state.frontier, state.changelog_snapshot) for version, state in states),
+        (StoredVersion(number, state.frontier, state.changelog_snapshot) for number, state in states),
         frontier,
         changelogs={one.snapshot_id for one in changelog.snapshots()},
     )
-    if found is None:
-        return None
-    lake.begin(path, found.snapshot_id)
-    return found.snapshot_id
+    return None if found is None else versions[found.snapshot_id]

@@ -41,15 +41,6 @@ class BranchedLake(Lake):
             self._own = open_catalog(LakeLocation(str(self.branch), {**stores, "type": "sqlite"}))
         return self._own
 
-    def versions(self, path: Sequence[str]) -> Iterator[TableState]:
-        """Yield the versions of the lake's own table that are still there, the newest first."""
-        try:
-            table = refuse_set_back(self.catalog.load_table(self.identifier(path)))
-        except NoSuchTableError:
-            return
-        for one in sorted(table.snapshots(), key=_number, reverse=True):
-            yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
-
     def begin(self, path: Sequence[str], version: int) -> Table:
         """Return a new table of the branch, with the rows of a version of the lake's own table.
 
@@ -80,6 +71,16 @@ class BranchedLake(Lake):
         identifier = self.identifier(path)
         catalog.create_namespace_if_not_exists(identifier[:-1])
         return catalog.register_table(identifier, file)
+
+
+def versions_of(lake: Lake, path: Sequence[str]) -> Iterator[TableState]:
+    """Yield the versions of a lake's own table that are still there, the newest first."""
+    try:
+        table = refuse_set_back(lake.catalog.load_table(lake.identifier(path)))
+    except NoSuchTableError:
+        return
+    for one in sorted(table.snapshots(), key=_number, reverse=True):
+        yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
 
 
 def _number(snapshot: Snapshot) -> int:
