@@ -23,13 +23,13 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.snapshots import advance_rows
+from dts_assets.flows.snapshots import advance_rows, stored_state
 from dts_assets.flows.this_process import this_process
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
-from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, version_to_begin_from
+from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, is_held_by, version_to_begin_from
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
@@ -121,11 +121,20 @@ def make_tables(
     spark: SparkProvider = this_process,
     progress: Progress = lambda _: None,
 ) -> TablesAt:
-    """Make the tables of a plan; see :func:`tables_at`."""
+    """Make the tables of a plan; see :func:`tables_at`.
+
+    Tables that the folder has of an earlier moment go on from there, unless a stored version is nearer.
+    """
     lake = BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder)
-    branch = replace(pipeline, lake=lake)
-    for table, version in plan.begins.items():
-        lake.begin(branch.table_path(SNAPSHOT.name, table), version.snapshot_id)
+    branch, begun = replace(pipeline, lake=lake), dict[TableId, int]()
+    for table in plan.tables:
+        version = plan.begins.get(table)
+        if _goes_on(branch, table, plan.frontier, version):
+            continue
+        lake.drop(branch.table_path(SNAPSHOT.name, table))
+        if version is not None:
+            lake.begin(branch.table_path(SNAPSHOT.name, table), version.snapshot_id)
+            begun[table] = version.snapshot_id
     work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress)
     outcomes = advance_rows(work, SNAPSHOT)
     made = {table: lake.table(branch.table_path(SNAPSHOT.name, table)) for table in plan.tables}
@@ -137,8 +146,19 @@ def make_tables(
         plan.absent,
         plan.paused,
         failed,
-        {table: one.snapshot_id for table, one in plan.begins.items()},
+        begun,
     )
+
+
+def _goes_on(branch: Pipeline, table: TableId, frontier: Frontier, version: TableState | None) -> bool:
+    """Return whether a table of a branch stands before a frontier, and no stored version stands behind it."""
+    stands, state = stored_state(branch, SNAPSHOT.name, table)
+    if stands is None or not is_held_by(state.frontier, frontier):
+        return False
+    if version is None:
+        return True
+    stored = SnapshotState.of_text(version.properties[STATE_PROPERTY]).frontier
+    return is_held_by(stored, state.frontier)
 
 
 def _frontier(sources: SchemaSources, moment: Moment | None) -> tuple[Frontier, str]:

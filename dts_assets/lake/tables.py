@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dts_assets.flows.moment_costs import TableCost
 from dts_assets.flows.moments import MomentPlan, TablesAt
@@ -14,6 +14,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.tables import TableId
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.spark_tables import spark_frame
+from dts_assets.store.table_reader import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,23 +66,19 @@ class LakeTable:
 
     def to_arrow(self, columns: Sequence[str] = ("*",), where: str | None = None) -> pa.Table:
         """Return the rows in memory; ``where`` is a filter of Iceberg: ``total >= 100``."""
-        return self._scan(columns, where).to_arrow()
+        return self.to_batches(columns, where).read_all()
 
     def to_batches(self, columns: Sequence[str] = ("*",), where: str | None = None) -> pa.RecordBatchReader:
         """Return a reader that gives the rows a part at a time."""
-        return self._scan(columns, where).to_arrow_batch_reader()
+        return read_rows(self.iceberg, columns, where)
 
     def to_pandas(self, columns: Sequence[str] = ("*",), where: str | None = None) -> pd.DataFrame:
         """Return the rows as a frame of pandas."""
-        return self._scan(columns, where).to_pandas()
+        return self.to_arrow(columns, where).to_pandas()
 
     def to_spark(self, session: SparkSession) -> DataFrame:
         """Return a frame of Spark, whose session has Iceberg's runtime and reaches the folder and the lake's files."""
         return spark_frame(session, self.iceberg, self._folder, self._location)
-
-    def _scan(self, columns: Sequence[str], where: str | None) -> Any:
-        scan = self.iceberg.scan(selected_fields=tuple(columns))
-        return scan if where is None else scan.filter(where)
 
 
 class LakeTables(Mapping[str, LakeTable]):

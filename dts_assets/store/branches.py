@@ -41,6 +41,15 @@ class BranchedLake(Lake):
             self._own = open_catalog(LakeLocation(str(self.branch), {**stores, "type": "sqlite"}))
         return self._own
 
+    def drop(self, path: Sequence[str]) -> bool:
+        """Forget a table of the branch, and return whether there was one. Its files stay, since the lake's are among them."""
+        assert path[1] == self.layer, "the lake's own tables are only read"
+        try:
+            self.catalog_of(path).drop_table(self.identifier(path))
+        except NoSuchTableError:
+            return False
+        return True
+
     def begin(self, path: Sequence[str], version: int) -> Table:
         """Return a new table of the branch, with the rows of a version of the lake's own table.
 

@@ -143,6 +143,21 @@ def test_from_nothing_and_from_a_version_come_the_same_rows(
     assert contents(history, anew) == expected(history, position)
 
 
+def test_a_folder_goes_on_from_an_earlier_moment_and_not_from_a_later_one(
+    harness: Harness, history: History, tmp_path: Path
+) -> None:
+    """Whatever is forgotten there, no file of the lake goes."""
+    lake = {one: one.stat().st_size for one in (tmp_path / "lake").rglob("*.parquet")}
+    positions = sorted(Random(7).sample(whole(history), 5))
+    went_on = 0
+    for position in (*positions, positions[0], positions[0], positions[3]):
+        found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / "moment")
+        assert contents(history, found) == expected(history, position), position
+        went_on += not found.begun
+    assert went_on >= 2, "the moment before was nearer than any version"
+    assert {one: one.stat().st_size for one in (tmp_path / "lake").rglob("*.parquet")} == lake
+
+
 def rows_of(found: TablesAt) -> dict[TableId, list[str]]:
     return {table: sorted(map(repr, one.scan().to_arrow().to_pylist())) for table, one in found.tables.items()}
 
