@@ -7,7 +7,7 @@ there, or from nothing, and takes over the changes between.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
 from dts_assets.store.branches import BranchedLake, versions_of
 from dts_assets.store.lake import TableState
+from dts_assets.store.tags import cut_tags
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import Progress
@@ -133,7 +134,7 @@ def make_tables(
             continue
         lake.drop(branch.table_path(SNAPSHOT.name, table))
         if version is not None:
-            lake.begin(branch.table_path(SNAPSHOT.name, table), version.snapshot_id)
+            lake.begin(branch.table_path(SNAPSHOT.name, table), version)
             begun[table] = version.snapshot_id
     work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress)
     outcomes = advance_rows(work, SNAPSHOT)
@@ -199,21 +200,31 @@ def _existing(
 
 
 def _version_before(pipeline: Pipeline, table: TableId, frontier: Frontier) -> TableState | None:
-    """Return the nearest version of a table's snapshot before a frontier; None without one."""
+    """Return the nearest version of a table's snapshot before a frontier; None without one.
+
+    A version with a tag needs no version of the changelog of its own: tags go from versions behind which windows were made again.
+    So what was made again since the present version tells all.
+    """
+    path = pipeline.table_path(SNAPSHOT.name, table)
     changelog = pipeline.lake.table(pipeline.table_path(CHANGELOG.name, table))
-    if changelog is None:
+    snapshot = pipeline.lake.table(path)
+    if changelog is None or snapshot is None:
         return None
-    versions = {
-        one.snapshot_id: one
-        for one in versions_of(pipeline.lake, pipeline.table_path(SNAPSHOT.name, table))
-        if STATE_PROPERTY in one.properties
-    }
-    states = (
-        (number, SnapshotState.of_text(one.properties[STATE_PROPERTY])) for number, one in versions.items()
-    )  # read one by one, since a table may have thousands
-    found = version_to_begin_from(
-        (StoredVersion(number, state.frontier, state.changelog_snapshot) for number, state in states),
-        frontier,
-        changelogs={one.snapshot_id for one in changelog.snapshots()},
-    )
-    return None if found is None else versions[found.snapshot_id]
+    logs, tagged = {one.snapshot_id for one in changelog.snapshots()}, {*cut_tags(snapshot).values()}
+    present = stored_state(pipeline, SNAPSHOT.name, table)[1].changelog_snapshot
+    versions = {one.snapshot_id: one for one in versions_of(pipeline.lake, path) if STATE_PROPERTY in one.properties}
+    states: dict[int, SnapshotState] = {}
+
+    def stored() -> Iterator[StoredVersion]:  # one by one, since a table may have thousands
+        for number, one in versions.items():
+            state = SnapshotState.of_text(one.properties[STATE_PROPERTY])
+            if state.changelog_snapshot not in logs and number in tagged:
+                state = replace(state, changelog_snapshot=present)
+            states[number] = state
+            yield StoredVersion(number, state.frontier, state.changelog_snapshot)
+
+    found = version_to_begin_from(stored(), frontier, changelogs=logs)
+    if found is None:
+        return None
+    properties = {**versions[found.snapshot_id].properties, STATE_PROPERTY: states[found.snapshot_id].to_text()}
+    return TableState(found.snapshot_id, properties)

@@ -16,7 +16,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Snapshot, Summary
 
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.catalog_properties import of_file_stores
@@ -50,14 +50,17 @@ class BranchedLake(Lake):
             return False
         return True
 
-    def begin(self, path: Sequence[str], version: int) -> Table:
+    def begin(self, path: Sequence[str], version: TableState) -> Table:
         """Return a new table of the branch, with the rows of a version of the lake's own table.
 
-        No file is copied.
+        Its version has the properties of ``version``. No file is copied.
         """
         theirs = self.catalog.load_table(self.identifier(path))
-        snapshot = theirs.snapshot_by_id(version)
+        snapshot = theirs.snapshot_by_id(version.snapshot_id)
         assert snapshot is not None, "a version that is still there"
+        assert snapshot.summary is not None, "a version of ours"
+        summary = Summary(snapshot.summary.operation, **version.properties)
+        snapshot = snapshot.model_copy(update={"summary": summary})
         place = self.branch / "tables" / uuid.uuid4().hex
         known = theirs.metadata
         metadata = known.model_copy(
@@ -65,13 +68,13 @@ class BranchedLake(Lake):
                 "location": f"file://{place.absolute()}",
                 "table_uuid": uuid.uuid4(),
                 "current_schema_id": known.current_schema_id if snapshot.schema_id is None else snapshot.schema_id,
-                "current_snapshot_id": version,
+                "current_snapshot_id": version.snapshot_id,
                 "snapshots": [snapshot],
                 "snapshot_log": [],
                 "metadata_log": [],
                 "statistics": [],
                 "partition_statistics": [],
-                "refs": {MAIN_BRANCH: known.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": version})},
+                "refs": {MAIN_BRANCH: known.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": version.snapshot_id})},
                 "properties": _without_places(known.properties),
             }
         )
