@@ -22,7 +22,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills bench mutations effects matrix broker live soak stateful year clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills moments bench mutations effects matrix broker live soak stateful year clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ example: setup ## Make the example's capture and dump again, from a run of Maria
 
 kills: setup ## Kill drivers at 200 random moments (COUNT=200), with each format, and compare the tables (20 minutes; 50 are part of test-all)
 	@DTS_ASSETS_TESTS=all DTS_ASSETS_KILLS=$(or $(COUNT),200) $(PYTHON_IN_VENV) -m pytest tests/flows/test_killed.py -q --timeout 3600
+
+moments: setup ## Tables as of random transactions of a real database (COUNT=1000), judged by a replay of its binlog (20 minutes; 100 are part of test-all)
+	@DTS_ASSETS_TESTS=all DTS_ASSETS_MOMENTS=$(or $(COUNT),1000) $(PYTHON_IN_VENV) -m pytest tests/e2e/test_moments_of_a_database.py -q -m long --timeout 7200
 
 bench: setup ## Measure what the README's figures come from, and put them there (below two hours on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)

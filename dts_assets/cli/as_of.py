@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -13,15 +13,13 @@ from rich.console import Console
 from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, Moment, moment_of
+from dts_assets.lake import Lake, LakeTables, Plan
+from dts_assets.lake.moments import moment_given
 
 TABLES_LACK = 3
 """The exit code if a table stands still and is not among the files."""
-
-_KINDS = {"gtid": AtGtid, "position": AtPosition, "time": AtTime, "window": AtWindow}
 
 
 @click.command("as-of")
@@ -56,41 +54,55 @@ def as_of(
     count. A table begins as the nearest version that the lake still has, or else as its whole changelog. The lake is not changed.
     Exit code 3 if a table stands still and is left out.
     """
-    moment = _moment({"gtid": gtid, "position": position, "time": time, "window": window})
+    given = {"gtid": gtid, "position": position, "time": time, "window": window}
+    _require_one_moment(given)
     settings = settings_of(config)
     subscription_of(settings, subscription)
-    pipeline = open_pipeline(settings, subscription)
-    known = tuple(known_tables(pipeline))
+    lake = Lake(open_pipeline(settings, subscription))
+    known = tuple(known_tables(lake.pipeline))
     chosen = {table_named(name, known, subscription) for name in names} or None
     _require_empty(out)
+    plan = lake.plan(**given, tables=chosen)
+    _say_costs(plan)
     with tempfile.TemporaryDirectory(dir=out, prefix=".") as folder:
-        found = tables_at(pipeline, moment, Path(folder), tables=chosen, progress=say)
+        found = lake.make(plan, folder=folder, progress=say)
         shown = table_of(f"{subscription} {found.where}", texts=["table", "made from"], numbers=["rows"])
-        for name, table in sorted(found.tables.items()):
-            rows = export_table(name, table, out)
-            shown.add_row(str(name), "a stored version" if name in found.begun else "its changelog", f"{rows:,}")
+        for name in found.ids:
+            rows = export_table(name, found[str(name)].iceberg, out)
+            begun = plan.costs[name].version is not None
+            shown.add_row(str(name), "a stored version" if begun else "its changelog", f"{rows:,}")
     Console(highlight=False).print(shown)
     sys.exit(_end(found))
 
 
-def _moment(given: dict[str, str | None]) -> Moment:
-    """Return the one moment that was given.
+def _require_one_moment(given: Mapping[str, str | None]) -> None:
+    """Refuse a moment that is not one.
 
     Raises:
         click.UsageError: None or several were given.
         click.BadParameter: The text is no such moment.
     """
-    told = [(kind, text) for kind, text in given.items() if text is not None]
+    told = [kind for kind, text in given.items() if text is not None]
     if len(told) != 1:
         raise click.UsageError("Name one moment: --gtid, --position, --time or --window.")
-    ((kind, text),) = told
     try:
-        moment = moment_of(text)
+        moment_given(**given)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=f"--{kind}") from None
-    if not isinstance(moment, _KINDS[kind]):
-        raise click.BadParameter(f"{text} is no {kind}", param_hint=f"--{kind}")
-    return moment
+        raise click.BadParameter(str(error), param_hint=f"--{told[0]}") from None
+
+
+def _say_costs(plan: Plan) -> None:
+    """Say what each table is made from, and what is read for it, before anything is."""
+    for name, cost in sorted(plan.tables.items()):
+        begins = (
+            "nothing" if cost.begins_at is None else f"version {cost.version} of {cost.begins_at:%Y-%m-%d %H:%M} UTC"
+        )
+        say(f"{name} begins from {begins} and reads {_amount(cost.changes, cost.bytes)}")
+    say(f"all {len(plan.tables)} tables {plan.where}: {_amount(plan.changes, plan.bytes)} of changelogs to read")
+
+
+def _amount(changes: int, size: int) -> str:
+    return f"{changes:,} changes ({size / 1e6:,.1f} MB)"
 
 
 def _require_empty(out: Path) -> None:
@@ -104,11 +116,11 @@ def _require_empty(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _end(found: TablesAt) -> int:
+def _end(found: LakeTables) -> int:
     """Name the tables that are not among the files, and return the exit code."""
-    _say_names("not there at that moment", [str(one) for one in found.absent])
+    _say_names("not there at that moment", found.absent)
     _say_names("left out, since they stand still", [f"{table} ({reason})" for table, reason in found.paused.items()])
-    _say_names("failed", [f"{table} ({fault.reason})" for table, fault in found.failed.items()])
+    _say_names("failed", [f"{table} ({reason})" for table, reason in found.failed.items()])
     return 1 if found.failed else TABLES_LACK if found.paused else 0
 
 

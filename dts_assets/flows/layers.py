@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dts_assets.model.frontier import Frontier
     from dts_assets.model.turns import Turn
     from dts_assets.model.windows import Window
+    from dts_assets.planning.cut_tags import ClosedCut
     from dts_assets.planning.snapshot_plans import Chain
     from dts_assets.settings import Subscription
 
@@ -45,7 +46,7 @@ class LayerWork:
     while they were open. `turn` has the name of the run that is writing the tables, `behind` the frontiers of tables that some
     windows lack. `compared` are the windows that were made whole and may have kept rows, `kept` has those in which a table did.
     `backlog` are the tables that may have lacked changes before the run; None stands for all tables. `anew` says that all rows
-    are made anew.
+    are made anew. ``closed`` are the closed cuts whose tags are kept; None leaves all tags as they are.
     """
 
     pipeline: Pipeline
@@ -61,6 +62,7 @@ class LayerWork:
     compared: Collection[datetime] = ()
     backlog: Collection[TableId] | None = None
     anew: bool = False
+    closed: tuple[ClosedCut, ...] | None = None
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""

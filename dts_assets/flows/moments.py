@@ -7,7 +7,7 @@ there, or from nothing, and takes over the changes between.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,25 +16,27 @@ from pyiceberg.table import Table
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.followed_tables import FollowedTables
-from dts_assets.flows.known_moments import complete_words, held_window, known_position, position_at_time
+from dts_assets.flows.known_moments import complete_words, frontier_words, held_window, known_position, position_at_time
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG, SNAPSHOT, LayerWork
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.snapshots import advance_rows
+from dts_assets.flows.snapshots import advance_rows, stored_state
 from dts_assets.flows.this_process import this_process
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
 from dts_assets.planning.copied_tables import copied_meanwhile
-from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, version_to_begin_from
+from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, is_held_by, version_to_begin_from
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
-from dts_assets.store.branches import BranchedLake
+from dts_assets.store.branches import BranchedLake, versions_of
+from dts_assets.store.lake import TableState
+from dts_assets.store.tags import cut_tags
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import Progress
@@ -58,19 +60,25 @@ class TablesAt:
     begun: Mapping[TableId, int]
 
 
-def tables_at(
-    pipeline: Pipeline,
-    moment: Moment,
-    folder: Path,
-    *,
-    tables: Collection[TableId] | None = None,
-    spark: SparkProvider = this_process,
-    progress: Progress = lambda _: None,
-) -> TablesAt:
-    """Make tables as they were at a moment, all at the same one, and return them.
+@dataclass(frozen=True, slots=True)
+class MomentPlan:
+    """A moment that is known, and the version that each table begins from; nothing is made yet.
 
-    New files lie in ``folder``, which has to stay as long as the tables are read. ``tables`` are the tables to make, None stands
-    for all. Changes at the moment itself count. The lake is only read. Without ``spark`` all work is done in this process.
+    ``begins`` has the Iceberg snapshots of tables that begin as a stored version. Other fields are those of :class:`TablesAt`.
+    """
+
+    where: str
+    frontier: Frontier
+    tables: Mapping[TableId, Sequence[Column]]
+    begins: Mapping[TableId, TableState]
+    absent: tuple[TableId, ...]
+    paused: Mapping[TableId, str]
+
+
+def plan_moment(pipeline: Pipeline, moment: Moment | None, *, tables: Collection[TableId] | None = None) -> MomentPlan:
+    """Find a moment, and the versions of tables nearest before it.
+
+    ``tables`` are the tables to make, None stands for all. A moment that is None is the present: what is complete.
 
     Raises:
         NothingFoundError: The moment is not known, or not everything up to it is there.
@@ -80,32 +88,93 @@ def tables_at(
     known, stand = known_tables(pipeline), paused_here(pipeline)
     chosen = {table: columns for table, columns in known.items() if tables is None or table in tables}
     paused = {table: stand[table].reason for table in chosen if table in stand}
-    branch = replace(pipeline, lake=BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder))
     unknown = _not_copied_yet(pipeline, frontier)
     asked = {table: columns for table, columns in chosen.items() if table not in paused and table not in unknown}
-    there = _existing(branch, asked, frontier)
-    begun = {table: found for table in there if (found := _begin(branch, table, frontier)) is not None}
-    work = LayerWork(branch, there, (), frontier, {}, NOBODY, spark, progress)
+    there = _existing(pipeline, asked, frontier)
+    begins = {table: found for table in there if (found := _version_before(pipeline, table, frontier)) is not None}
+    absent = tuple(table for table in chosen if table not in there and table not in paused)
+    return MomentPlan(where, frontier, there, begins, absent, paused)
+
+
+def tables_at(
+    pipeline: Pipeline,
+    moment: Moment | None,
+    folder: Path,
+    *,
+    tables: Collection[TableId] | None = None,
+    spark: SparkProvider = this_process,
+    progress: Progress = lambda _: None,
+) -> TablesAt:
+    """Make tables as they were at a moment, all at the same one, and return them.
+
+    New files lie in ``folder``, which has to stay as long as the tables are read. ``tables`` are the tables to make, None stands
+    for all. Changes at the moment itself count; a moment that is None is the present. The lake is only read. Without ``spark``
+    all work is done in this process.
+
+    Raises:
+        NothingFoundError: The moment is not known, or not everything up to it is there.
+    """
+    return make_tables(pipeline, plan_moment(pipeline, moment, tables=tables), folder, spark=spark, progress=progress)
+
+
+def make_tables(
+    pipeline: Pipeline,
+    plan: MomentPlan,
+    folder: Path,
+    *,
+    spark: SparkProvider = this_process,
+    progress: Progress = lambda _: None,
+) -> TablesAt:
+    """Make the tables of a plan; see :func:`tables_at`.
+
+    Tables that the folder has of an earlier moment go on from there, unless a stored version is nearer.
+    """
+    lake = BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder)
+    branch, begun = replace(pipeline, lake=lake), dict[TableId, int]()
+    for table in plan.tables:
+        version = plan.begins.get(table)
+        if _goes_on(branch, table, plan.frontier, version):
+            continue
+        lake.drop(branch.table_path(SNAPSHOT.name, table))
+        if version is not None:
+            lake.begin(branch.table_path(SNAPSHOT.name, table), version)
+            begun[table] = version.snapshot_id
+    work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress)
     outcomes = advance_rows(work, SNAPSHOT)
-    made = {table: branch.lake.table(branch.table_path(SNAPSHOT.name, table)) for table in there}
+    made = {table: lake.table(branch.table_path(SNAPSHOT.name, table)) for table in plan.tables}
     failed = {table: one.fault for table, one in outcomes.items() if one.fault is not None}
     return TablesAt(
-        where,
-        frontier,
+        plan.where,
+        plan.frontier,
         {table: one for table, one in made.items() if one is not None and table not in failed},
-        tuple(table for table in chosen if table not in there and table not in paused),
-        paused,
+        plan.absent,
+        plan.paused,
         failed,
         begun,
     )
 
 
-def _frontier(sources: SchemaSources, moment: Moment) -> tuple[Frontier, str]:
+def _goes_on(branch: Pipeline, table: TableId, frontier: Frontier, version: TableState | None) -> bool:
+    """Return whether a table of a branch stands before a frontier, and no stored version stands behind it."""
+    stands, state = stored_state(branch, SNAPSHOT.name, table)
+    if stands is None or not is_held_by(state.frontier, frontier):
+        return False
+    if version is None:
+        return True
+    stored = SnapshotState.of_text(version.properties[STATE_PROPERTY]).frontier
+    return is_held_by(stored, state.frontier)
+
+
+def _frontier(sources: SchemaSources, moment: Moment | None) -> tuple[Frontier, str]:
     """Return the frontier of a moment, and the moment in words.
 
     Raises:
         NothingFoundError: The moment is not known, or not everything up to it is there.
     """
+    if moment is None:
+        if sources.frontier.window is None:
+            raise NothingFoundError("The lake", "tables yet", complete_words(sources))
+        return sources.frontier, f"as of {frontier_words(sources)}"
     if isinstance(moment, AtWindow):
         window = held_window(sources, moment.start)
         return SchemaSources.of(sources.pipeline, until=window).frontier, f"as of window {window.key}"
@@ -148,27 +217,32 @@ def _existing(
     return {table: columns for table, columns in tables.items() if followed.exists(table, frontier)}
 
 
-def _begin(pipeline: Pipeline, table: TableId, frontier: Frontier) -> int | None:
-    """Let a table of the branch begin as the nearest version of the lake's own.
+def _version_before(pipeline: Pipeline, table: TableId, frontier: Frontier) -> TableState | None:
+    """Return the nearest version of a table's snapshot before a frontier; None without one.
 
-    Its Iceberg snapshot is returned, None without one.
+    A version with a tag needs no version of the changelog of its own: tags go from versions behind which windows were made again.
+    So what was made again since the present version tells all.
     """
-    lake, path = pipeline.lake, pipeline.table_path(SNAPSHOT.name, table)
-    assert isinstance(lake, BranchedLake)
-    changelog = lake.table(pipeline.table_path(CHANGELOG.name, table))
-    if changelog is None:
+    path = pipeline.table_path(SNAPSHOT.name, table)
+    changelog = pipeline.lake.table(pipeline.table_path(CHANGELOG.name, table))
+    snapshot = pipeline.lake.table(path)
+    if changelog is None or snapshot is None:
         return None
-    states = (
-        (one.snapshot_id, SnapshotState.of_text(one.properties[STATE_PROPERTY]))
-        for one in lake.versions(path)
-        if STATE_PROPERTY in one.properties
-    )
-    found = version_to_begin_from(
-        (StoredVersion(version, state.frontier, state.changelog_snapshot) for version, state in states),
-        frontier,
-        changelogs={one.snapshot_id for one in changelog.snapshots()},
-    )
+    logs, tagged = {one.snapshot_id for one in changelog.snapshots()}, {*cut_tags(snapshot).values()}
+    present = stored_state(pipeline, SNAPSHOT.name, table)[1].changelog_snapshot
+    versions = {one.snapshot_id: one for one in versions_of(pipeline.lake, path) if STATE_PROPERTY in one.properties}
+    states: dict[int, SnapshotState] = {}
+
+    def stored() -> Iterator[StoredVersion]:  # one by one, since a table may have thousands
+        for number, one in versions.items():
+            state = SnapshotState.of_text(one.properties[STATE_PROPERTY])
+            if state.changelog_snapshot not in logs and number in tagged:
+                state = replace(state, changelog_snapshot=present)
+            states[number] = state
+            yield StoredVersion(number, state.frontier, state.changelog_snapshot)
+
+    found = version_to_begin_from(stored(), frontier, changelogs=logs)
     if found is None:
         return None
-    lake.begin(path, found.snapshot_id)
-    return found.snapshot_id
+    properties = {**versions[found.snapshot_id].properties, STATE_PROPERTY: states[found.snapshot_id].to_text()}
+    return TableState(found.snapshot_id, properties)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from dts_assets.model.tables import TableId
+from dts_assets.store.table_reader import read_rows
 
 _ROWS_OF_FILE = 5_000_000
 """The rows from which on a file is full."""
@@ -22,7 +23,7 @@ def export_table(name: TableId, table: Table, folder: Path) -> int:
     """
     place, rows = folder / ".".join(name.path), 0
     place.mkdir(parents=True)
-    reader = table.scan().to_arrow_batch_reader()
+    reader = read_rows(table)
     for number, batches in enumerate(_files(reader)):
         with pq.ParquetWriter(place / f"part-{number:05}.parquet", reader.schema, compression="zstd") as writer:
             for batch in batches:

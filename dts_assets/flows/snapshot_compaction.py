@@ -21,6 +21,7 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files
 from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, put_in_order
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.columns import Column
+from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.frontier import EMPTY_FRONTIER
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import FileShape, files_to_compact
@@ -211,4 +212,6 @@ def _commit(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, resul
         applied={path for file in work.files for path in file.deletes},
         same_rows=work.expired_before == NO_TIME,
         columns=work.converted,
+        # The former files are then needed by nobody. Where columns become another type, tags stay with the type of their cut.
+        tags=TagChange(moves=True) if work.converted is None else None,
     )

@@ -27,6 +27,7 @@ from dts_assets.flows.snapshot_tasks import Looked, LookTask
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
+from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -81,6 +82,7 @@ class SnapshotJob:
     the primary key by which changes find their rows. Where the key changes amid the changes the work is done in steps: ``since``
     and ``until`` bound the changes of a step, ``stands`` are the files that the step before has left (None: those of the table).
     ``following`` says how a snapshot that follows statements gets its columns, ``history`` how a history follows them.
+    ``tags`` come with the commit.
     """
 
     layer: Layer
@@ -97,6 +99,7 @@ class SnapshotJob:
     stands: tuple[StoredFile, ...] | None = None
     following: Following | None = None
     history: FollowedHistory | None = None
+    tags: TagChange | None = None
 
     @property
     def planned(self) -> PlannedSchema | None:

@@ -30,6 +30,7 @@ from dts_assets.flows.snapshot_tasks import (
     write_share,
 )
 from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
+from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
@@ -222,6 +223,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
         applied=merge.applied,
         rebuilds=job.plan.rebuilds,
         columns=job.planned,
+        tags=job.tags,
     )
 
 
@@ -237,12 +239,13 @@ def commit_files(
     rebuilds: bool = False,
     same_rows: bool = False,
     columns: PlannedColumns | PlannedSchema | None = None,
+    tags: TagChange | None = None,
 ) -> None:
     """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 
     ``current`` is the Iceberg snapshot that the work was planned on, ``applied`` are the delete files that tasks have applied.
-    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` come
-    in the same commit.
+    ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` and
+    ``tags`` come in the same commit.
 
     Raises:
         StaleGenerationError: Another run has written the snapshot since.
@@ -260,4 +263,5 @@ def commit_files(
         applied=applied,
         same_rows=same_rows,
         columns=columns,
+        tags=tags,
     )

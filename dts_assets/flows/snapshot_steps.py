@@ -65,7 +65,7 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
             pipeline, layer, table,
             [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown)],
             state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
-            columns=job.planned,
+            columns=job.planned, tags=job.tags,
         ),
     )  # fmt: skip
     return MergedRows(dict(committed.faults), {table: files.not_removed}, {table: files.unknown})

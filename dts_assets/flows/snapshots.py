@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.cut_tags import tagged
 from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_sources
 from dts_assets.flows.following import (
@@ -94,7 +95,7 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
     faults = {**unconverted, **opened.faults, **planned.faults, **following.faults, **stopped}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
-    busy = [job for job in jobs if not job.plan.nothing]
+    busy = [tagged(work, job, counts) for job in jobs if not job.plan.nothing]
     merged = MergedRows()
     if busy:
         began = time.monotonic()
@@ -145,7 +146,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     replaced: frozenset[datetime] = frozenset()
     if before.changelog_snapshot is not None and changelog is not None:
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
-        replaced = replaced_windows(_by_window(old), _by_window(now), state=before, chains=work.chains_kept(table))
+        replaced = replaced_windows(by_window(old), by_window(now), state=before, chains=work.chains_kept(table))
     lacked_nothing = work.backlog is not None and table not in work.backlog
     return _Opened(
         None if current is None else current.snapshot_id,
@@ -156,7 +157,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
             lacked_nothing,
             is_new=lacked_nothing
             and before == EMPTY_STATE
-            and _by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
+            and by_window(pipeline.lake.data_files(path)).keys() <= {window.start for window in work.windows},
         ),
         anew,
         stood_at,
@@ -411,7 +412,8 @@ def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableS
     return stored, EMPTY_STATE if text is None else SnapshotState.of_text(text)
 
 
-def _by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
+def by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
+    """Return the paths of changelog files by the starts of their windows."""
     found: dict[datetime, set[str]] = {}
     for file in files:
         found.setdefault(file.partition["window_start"], set()).add(file.path)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables, routed_shapes
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
@@ -137,7 +138,7 @@ def _advance_layers(
     """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
     first, told = pipeline.first_window(), plan.history.past.frontier
-    marks = plan.marks
+    marks, cuts_before = plan.marks, dict(cuts)
     if plan.selection.whole:
         stood_at = frontier(cuts, pipeline.grid, first=first, behind=told).cut
         made = plan.appends.marked(plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at)
@@ -158,6 +159,8 @@ def _advance_layers(
         for starts in set(lacking.values())
     }
     behind = {table: reached_without[starts] for table, starts in lacking.items()}
+    closed = kept_cuts(pipeline, cuts, reached)
+    remove_moved_tags(pipeline, cuts_before, cuts, reached)
     outcomes, faults = _make_layers(
         pipeline,
         plan,
@@ -176,9 +179,14 @@ def _advance_layers(
             plan.appends.compared,
             plan.lacking,
             plan.selection.anew,
+            closed,
         ),
     )
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
+    if plan.selection.whole:
+        changed = {table for table, one in outcomes.get(SNAPSHOT.name, {}).items() if one.committed}
+        without = {*plan.paused, *faults, *behind, *changed}
+        tag_unchanged(pipeline, known_tables(pipeline), closed, reached, without=without, progress=progress)
     return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed)
 
 

@@ -228,7 +228,7 @@ def plan_snapshot(
     new_rows = [position for start, position in firsts.items() if stats[start].has_rows]
     suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
     applied = max(
-        [_last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
+        [last_held(after, window) for window in held] + ([before.applied] if before.applied else []), default=None
     )
     new_keys = [period for window in stats.values() for period in window.keys]
     keys = joined_periods((*before.keys, *new_keys) if told is None else told)
@@ -351,7 +351,7 @@ def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool
 
     A window that both frontiers cut at one position gives no work.
     """
-    return not before.holds(window.window_start, _last_held(after, window))
+    return not before.holds(window.window_start, last_held(after, window))
 
 
 def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
@@ -361,7 +361,8 @@ def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
     return window.first
 
 
-def _last_held(after: Frontier, window: TableWindow) -> SourcePosition:
+def last_held(after: Frontier, window: TableWindow) -> SourcePosition:
+    """Return the greatest position that a frontier may hold of a table's changes in a window."""
     if after.holds(window.window_start, window.last) or after.cut is None:
         return window.last
     return min(window.last, after.cut)

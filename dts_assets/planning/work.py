@@ -89,9 +89,12 @@ class Work:
     def tables_runs(self, *, longest: int | None = None) -> tuple[tuple[Window, ...], ...]:
         """Return the windows of each run of the tables.
 
-        ``longest`` is the greatest number of windows in one run.
+        ``longest`` is the greatest number of windows in one run. Open windows come behind the closed ones, in runs of their own:
+        so there is a version of the tables at the cut of the last window that has closed.
         """
-        return window_runs(self.tables, longest=longest)
+        still_open = {cell.window for cell in self.followed}
+        closed = window_runs((one for one in self.tables if one not in still_open), longest=longest)
+        return (*closed, *window_runs((one for one in self.tables if one in still_open), longest=longest))
 
 
 def plan_work(

@@ -39,6 +39,12 @@ class Snapshots(Part):
         default_factory=dict,
         description="Partition fields and sorting of snapshots, by globs of which the first that matches counts.",
     )
+    cut_tags: int = Field(
+        48,
+        ge=0,
+        le=1000,
+        description="How many closed cuts have a tag in each snapshot: cut-2026-01-05-03:00. 0: none.",
+    )
     documents: Literal["relaxed", "canonical"] = Field(
         "relaxed", description="The form of Extended JSON that documents of MongoDB have in snapshots and histories."
     )

@@ -16,7 +16,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Snapshot, Summary
 
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.catalog_properties import of_file_stores
@@ -41,23 +41,26 @@ class BranchedLake(Lake):
             self._own = open_catalog(LakeLocation(str(self.branch), {**stores, "type": "sqlite"}))
         return self._own
 
-    def versions(self, path: Sequence[str]) -> Iterator[TableState]:
-        """Yield the versions of the lake's own table that are still there, the newest first."""
+    def drop(self, path: Sequence[str]) -> bool:
+        """Forget a table of the branch, and return whether there was one. Its files stay, since the lake's are among them."""
+        assert path[1] == self.layer, "the lake's own tables are only read"
         try:
-            table = refuse_set_back(self.catalog.load_table(self.identifier(path)))
+            self.catalog_of(path).drop_table(self.identifier(path))
         except NoSuchTableError:
-            return
-        for one in sorted(table.snapshots(), key=_number, reverse=True):
-            yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
+            return False
+        return True
 
-    def begin(self, path: Sequence[str], version: int) -> Table:
+    def begin(self, path: Sequence[str], version: TableState) -> Table:
         """Return a new table of the branch, with the rows of a version of the lake's own table.
 
-        No file is copied.
+        Its version has the properties of ``version``. No file is copied.
         """
         theirs = self.catalog.load_table(self.identifier(path))
-        snapshot = theirs.snapshot_by_id(version)
+        snapshot = theirs.snapshot_by_id(version.snapshot_id)
         assert snapshot is not None, "a version that is still there"
+        assert snapshot.summary is not None, "a version of ours"
+        summary = Summary(snapshot.summary.operation, **version.properties)
+        snapshot = snapshot.model_copy(update={"summary": summary})
         place = self.branch / "tables" / uuid.uuid4().hex
         known = theirs.metadata
         metadata = known.model_copy(
@@ -65,13 +68,13 @@ class BranchedLake(Lake):
                 "location": f"file://{place.absolute()}",
                 "table_uuid": uuid.uuid4(),
                 "current_schema_id": known.current_schema_id if snapshot.schema_id is None else snapshot.schema_id,
-                "current_snapshot_id": version,
+                "current_snapshot_id": version.snapshot_id,
                 "snapshots": [snapshot],
                 "snapshot_log": [],
                 "metadata_log": [],
                 "statistics": [],
                 "partition_statistics": [],
-                "refs": {MAIN_BRANCH: known.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": version})},
+                "refs": {MAIN_BRANCH: known.refs[MAIN_BRANCH].model_copy(update={"snapshot_id": version.snapshot_id})},
                 "properties": _without_places(known.properties),
             }
         )
@@ -80,6 +83,16 @@ class BranchedLake(Lake):
         identifier = self.identifier(path)
         catalog.create_namespace_if_not_exists(identifier[:-1])
         return catalog.register_table(identifier, file)
+
+
+def versions_of(lake: Lake, path: Sequence[str]) -> Iterator[TableState]:
+    """Yield the versions of a lake's own table that are still there, the newest first."""
+    try:
+        table = refuse_set_back(lake.catalog.load_table(lake.identifier(path)))
+    except NoSuchTableError:
+        return
+    for one in sorted(table.snapshots(), key=_number, reverse=True):
+        yield TableState(one.snapshot_id, dict(one.summary.additional_properties) if one.summary else {})
 
 
 def _number(snapshot: Snapshot) -> int:

@@ -52,6 +52,7 @@ from pyiceberg.typedef import Identifier
 from requests.exceptions import RequestException
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
+from dts_assets.model.cut_tags import TagChange
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.data_files import data_files, partition_value
 from dts_assets.store.delete_files import WrittenDeletes
@@ -62,6 +63,7 @@ from dts_assets.store.new_deletes import NewDeletes, RowRemovals, new_deletes
 from dts_assets.store.new_version import NewVersion
 from dts_assets.store.replacement_plan import Plan, field_names, lies_inside, plan_replacement
 from dts_assets.store.staged_tables import PlannedChange, StagedTable, as_planned
+from dts_assets.store.tags import tag_updates
 
 Rectangle: TypeAlias = Mapping[str, Collection[Any]]
 """The values of partition fields: ``{"kafka_partition": {0, 1}, "window_start": {...}}``.
@@ -106,6 +108,7 @@ def replace(
     deletes: Sequence[WrittenDeletes] = (),
     applied: Collection[str] | None = None,
     columns: PlannedChange | None = None,
+    tags: TagChange | None = None,
 ) -> Replaced:
     """Make ``files`` all that the table holds inside ``rectangle``, in one Iceberg snapshot that carries ``properties``.
 
@@ -117,6 +120,7 @@ def replace(
     that were applied when the removed files, and those that lose rows, were read; None says that whole files were read.
 
     ``columns`` is a change of the table's columns that comes in the same commit, even without a file. The new files have them.
+    ``tags`` are set and removed in that commit, too.
 
     Raises:
         StaleGenerationError: The rectangle holds other files than ``base``, a file that loses rows is gone, there is a
@@ -128,7 +132,9 @@ def replace(
     name = ".".join(identifier)
     wanted = _wanted(rectangle)
     removals = RowRemovals(name, tuple(deletes), _frozen(applied))
-    attempt = _Attempt(name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows, columns)
+    attempt = _Attempt(
+        name, removals, wanted, properties or {}, _frozen(base), keep, assertion, same_rows, columns, tags
+    )
     return until_it_gets_through(
         name,
         lambda: attempt.run(catalog, identifier, files),
@@ -247,6 +253,7 @@ class _Attempt:
     _assertion: Assertion | None = None
     _same_rows: bool = False
     _columns: PlannedChange | None = None
+    _tags: TagChange | None = None
     _snapshot_id: int | None = None
     _made: list[DataFile] | None = None
     _looked_at: list[NewDeletes] | None = None
@@ -382,6 +389,7 @@ class _Attempt:
                 max_snapshot_age_ms=None,
                 min_snapshots_to_keep=None,
             ),
+            *tag_updates(table, self._tags, new=snapshot.snapshot_id),
         )
         requirements = (
             AssertTableUUID(uuid=table.metadata.table_uuid),

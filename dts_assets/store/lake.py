@@ -21,6 +21,7 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.types import IcebergType, NestedField, PrimitiveType, TimestamptzType
 
 from dts_assets.errors import ForeignDeletesError, LakeFormatError
+from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.layouts import Layout
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
@@ -273,11 +274,12 @@ class Lake:
         deletes: Sequence[WrittenDeletes] = (),
         applied: Collection[str] | None = None,
         columns: PlannedChange | None = None,
+        tags: TagChange | None = None,
     ) -> Replaced:
         """Make ``files`` all that a table holds inside ``rectangle``; see :func:`dts_assets.store.commit.replace`."""
         return replace(
             self.catalog_of(path), self.identifier(path), rectangle, files, properties=properties, base=base, keep=keep,
-            assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied, columns=columns,
+            assertion=assertion, same_rows=same_rows, deletes=deletes, applied=applied, columns=columns, tags=tags,
         )  # fmt: skip
 
     def discard(self, path: Sequence[str], files: Iterable[WrittenFile | WrittenDeletes]) -> None:

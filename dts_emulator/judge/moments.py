@@ -91,6 +91,35 @@ def moment_of_gtids(server: Server, gtid_set: str) -> Moment:
     return Moment(files, f"{writer.domain}-{writer.server_id}-{last}", gtid_set)
 
 
+@dataclass(slots=True)
+class Replay:
+    """A private server that is brought from moment to later moment of another one."""
+
+    server: Server
+    past: Server
+    _stands_at: str | None = None
+
+    def go_on_to(self, moment: Moment) -> Server:
+        """Replay what lies between, and return the server with the content of a later moment.
+
+        The moment is named by a GTID.
+
+        Raises:
+            NoSuchMoment: The moment has not come yet.
+            ReplayFailed: The binlogs do not make sense from their beginning on.
+        """
+        _replay(self.server, moment, self.past, since=self._stands_at)
+        self._stands_at = moment.stop
+        return self.past
+
+
+@contextmanager
+def forward_replay(server: Server) -> Iterator[Replay]:
+    """Run a private server without content for the block, which replays ``server`` from moment to moment."""
+    with private_server(server_id=_REPLAY_ID, extra=("--skip-log-bin",)) as past:
+        yield Replay(server, past)
+
+
 @contextmanager
 def content_at(server: Server, moment: Moment) -> Iterator[Server]:
     """Run a private server with the content of ``server`` at a moment, for the block.
@@ -101,9 +130,8 @@ def content_at(server: Server, moment: Moment) -> Iterator[Server]:
         NoSuchMoment: The moment has not come yet.
         ReplayFailed: The binlogs do not make sense from their beginning on.
     """
-    with private_server(server_id=_REPLAY_ID, extra=("--skip-log-bin",)) as past:
-        _replay(server, moment, past)
-        yield past
+    with forward_replay(server) as replay:
+        yield replay.go_on_to(moment)
 
 
 def _binlogs(cursor: Cursor) -> tuple[str, ...]:
@@ -111,13 +139,21 @@ def _binlogs(cursor: Cursor) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in cursor.fetchall())
 
 
-def _replay(server: Server, moment: Moment, past: Server) -> None:
+def _replay(server: Server, moment: Moment, past: Server, *, since: str | None = None) -> None:
+    """Replay the binlogs up to a moment, from their beginning or behind the GTID ``since``.
+
+    Raises:
+        NoSuchMoment: The moment has not come yet.
+        ReplayFailed: The binlogs do not make sense from there on.
+    """
     # Option files, because every user of the machine sees a password that stands on a command line.
     with tempfile.TemporaryDirectory(prefix="emulator-replay-") as folder:
         source, target = (_options(one, Path(folder) / name) for one, name in ((server, "source"), (past, "target")))
+        # Behind a GTID the tool takes one file, unless it is told to go on to the last one.
+        went_on = () if since is None else (f"--start-position={since}", "--to-last-log")
         reader = (
             program("mariadb-binlog", "mysqlbinlog"), source, "--read-from-remote-server",
-            f"--stop-position={moment.stop}", *moment.files,
+            f"--stop-position={moment.stop}", *went_on, *(moment.files if since is None else moment.files[:1]),
         )  # fmt: skip
         writer = (program("mariadb", "mysql"), target, "--binary-mode", "--max-allowed-packet=1G")
         with (Path(folder) / "said").open("w+b") as said, (Path(folder) / "refused").open("w+b") as refused:

@@ -31,6 +31,7 @@ TINY: dict[str, list[str]] = {
     "many_tables": ["--tables", "4", "--changing", "2", "--megabytes", "0.2", "--windows", "2"],
     "thousand_tables": ["--tables", "4", "--megabytes", "0.2"],
     "many_windows": ["--rows", "2000", "--changes", "100", "--windows", "2"],
+    "moments": ["--rows", "3000", "--turns", "1"],
     "flink": ["--case", "20r", "--changes", "3000", "--turns", "1"],
     "copies": ["--rows", "2000", "--chunk-rows", "1000", "--turns", "1"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -76,6 +77,11 @@ def test_the_files_of_a_window_have_the_rows_that_the_snapshots_had_then(harness
         assert rows_of(tmp_path / "out" / str(table)) == stored(harness, table, 2)
     assert "shop as of window 2026-01-05-02:00" in done.stdout
     assert done.stdout.count("a stored version") == 2
+    said = " ".join(done.stderr.split())
+    assert re.search(
+        r"shopdb\.customers begins from version \d+ of 2026-01-05 0[0-2]:00 UTC and reads 0 changes \(0\.0 MB\)", said
+    )
+    assert "all 2 tables as of window 2026-01-05-02:00: 0 changes (0.0 MB) of changelogs to read" in said
 
 
 def test_a_transaction_of_one_table(harness: Harness, tmp_path: Path) -> None:
@@ -86,6 +92,9 @@ def test_a_transaction_of_one_table(harness: Harness, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["shopdb.customers"]
     assert f"as of {gtid}, which ends at 0:" in " ".join(done.stdout.split())
     found = rows_of(tmp_path / "shopdb.customers")
+    assert re.search(
+        r"shopdb\.customers begins from version \d+ .* reads [1-9]\d* changes", " ".join(done.stderr.split())
+    )
     assert found not in ([], stored(harness, CUSTOMERS, 2), stored(harness, CUSTOMERS, 3))
 
 

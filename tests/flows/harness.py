@@ -258,5 +258,5 @@ def refresh(harness: Harness) -> None:
         harness.entries_of(span)
     for span in rectangles(work.stale_entries):
         harness.entries_of(span)
-    for windows in window_runs(find_work(harness.pipeline).tables):
+    for windows in find_work(harness.pipeline).tables_runs():
         harness.tables_of(windows)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.flows import lease_keeper
+from dts_assets.flows import cut_tags, lease_keeper
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.layers import Selection
 from dts_assets.flows.lease_keeper import LeaseKeeper
@@ -62,7 +62,7 @@ def opened(folder: Path, source: Source) -> Harness:
 
 @contextmanager
 def opened_tables() -> Iterator[set[str]]:
-    """The names of the source tables of which any layer is opened in the lake."""
+    """The names of the source tables of which any layer is opened in the lake, as where tables are many."""
     found: set[str] = set()
     real = Lake.table
 
@@ -73,6 +73,7 @@ def opened_tables() -> Iterator[set[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Lake, "table", noted)
+        patch.setattr(cut_tags, "TAGGED_UNCHANGED", 0)
         for name in ("ensure", "evolve", "replace"):
             _note(patch, name, found)
         yield found

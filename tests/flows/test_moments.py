@@ -11,16 +11,21 @@ from typing import Any
 import pytest
 
 from dts_assets.errors import NothingFoundError
+from dts_assets.flows import snapshots
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.flows.snapshots import changelog_versions
 from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, moment_of
+from dts_assets.store import expiry
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history
 from tests.flows.short import SECOND
 from tests.flows.source import Contents, Position, write_capture
 from tests.flows.source_tables import Table
 from tests.flows.test_bank_transfer import RIGHT, bank_of_transfers
+from tests.store.test_expiry import LATER
 from tests.tiers import times
 
 
@@ -141,6 +146,97 @@ def test_from_nothing_and_from_a_version_come_the_same_rows(
     assert not anew.begun
     assert rows_of(begun) == rows_of(anew)
     assert contents(history, anew) == expected(history, position)
+
+
+def test_a_folder_goes_on_from_an_earlier_moment_and_not_from_a_later_one(
+    harness: Harness, history: History, tmp_path: Path
+) -> None:
+    """Whatever is forgotten there, no file of the lake goes."""
+    lake = {one: one.stat().st_size for one in (tmp_path / "lake").rglob("*.parquet")}
+    positions = sorted(Random(7).sample(whole(history), 5))
+    went_on = 0
+    for position in (*positions, positions[0], positions[0], positions[3]):
+        found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / "moment")
+        assert contents(history, found) == expected(history, position), position
+        went_on += not found.begun
+    assert went_on >= 2, "the moment before was nearer than any version"
+    assert {one: one.stat().st_size for one in (tmp_path / "lake").rglob("*.parquet")} == lake
+
+
+def test_a_version_with_a_tag_is_begun_from_when_its_changelog_has_forgotten(
+    harness: Harness, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_changelogs(harness, monkeypatch)
+    for number, position in enumerate(Random(8).sample(whole(history), times(5, 30))):
+        found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / f"moment_{number}")
+        assert contents(history, found) == expected(history, position), position
+    first = min(end.cut for end in history.ends() if end.cut is not None)
+    later = min(one for one in whole(history) if one > first)
+    begun = tables_at(harness.pipeline, AtPosition(None, *later), tmp_path / "begun").begun
+    assert begun.keys() >= {table_id(name) for name in ("accounts", "goods")}
+
+
+def test_windows_that_are_made_again_are_refused_until_snapshots_have_their_rows(
+    bench: Bench, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another rule is in changelogs, and neither in snapshots nor in their tags yet: a run was killed between."""
+    capture = write_capture(tmp_path / "capture", history.source.messages)
+    made = bench.open(capture, name="made_again")
+    for number in range(WINDOWS):
+        made.all(number)
+    again = bench.open(capture, name="made_again", rows={"bank.accounts": "id > 5", "bank.goods": "sku < 20"})
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "merge_rows", _die)
+        with pytest.raises(Killed):
+            again.tables(1)
+    last = AtPosition(None, *whole(history)[-1])
+    with pytest.raises(NothingFoundError, match="2 later windows wait for one that is missing"):
+        tables_at(again.pipeline, last, tmp_path / "refused")
+    again.tables(1)
+    forget_changelogs(again, monkeypatch)
+    begun = 0
+    for number, position in enumerate(Random(2).sample(whole(history), times(4, 12))):
+        moment = AtPosition(None, *position)
+        found = tables_at(again.pipeline, moment, tmp_path / f"moment_{number}")
+        begun += bool(found.begun)
+        with monkeypatch.context() as patch:
+            patch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+            anew = tables_at(again.pipeline, moment, tmp_path / f"anew_{number}")
+        assert told_values(found) == told_values(anew)
+    assert begun
+    assert contents(history, tables_at(again.pipeline, last, tmp_path / "last")) != expected(
+        history, whole(history)[-1]
+    )
+
+
+def told_values(found: TablesAt) -> dict[TableId, list[str]]:
+    """Rows without NULL: what is made from nothing has columns that no version had then."""
+    return {
+        table: sorted(
+            repr(sorted((name, value) for name, value in row.items() if value is not None))
+            for row in one.scan().to_arrow().to_pylist()
+        )
+        for table, one in found.tables.items()
+    }
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def _die(*_: object) -> None:
+    raise Killed
+
+
+def forget_changelogs(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all versions of changelogs expire but those that the next runs need."""
+    monkeypatch.setattr(expiry, "KEEP_SNAPSHOTS", 1)
+    monkeypatch.setattr(expiry, "AT_ONCE", 1)
+    lake = harness.pipeline.lake
+    for table in known_tables(harness.pipeline):
+        needed = changelog_versions(harness.pipeline, "snapshot", table)
+        identifier = lake.identifier(harness.pipeline.table_path("changelog", table))
+        assert expiry.expire_snapshots(lake.catalog, identifier, needed=needed, now=LATER)
 
 
 def rows_of(found: TablesAt) -> dict[TableId, list[str]]:

@@ -44,6 +44,7 @@ from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
 from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
+from tests.growth.tag_steps import TAG_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
 from tests.stages.test_soft_deletes import SOFT, SOFT_BAG
@@ -275,6 +276,7 @@ STEPS = _all(
     FOLLOWED_STEPS,
     POLICY_STEPS,
     RETENTION_STEPS,
+    TAG_STEPS,
     HISTORY_STEPS,
     RULE_STEPS,
     SCHEMA_STEPS,

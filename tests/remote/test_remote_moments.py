@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.model.cut_tags import tag_of
 from dts_assets.planning.source_moments import AtPosition, AtWindow
 from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.table_reader import read_rows
+from dts_assets.store.tags import cut_tags
 from dts_emulator.machine.rest_lake import WAREHOUSE, can_start, private_rest_lake
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
@@ -37,15 +40,23 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]
 
 def rows_of(found: TablesAt) -> list[str]:
     (table,) = found.tables.values()
-    return sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    rows = sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    assert sorted(map(repr, read_rows(table).read_all().to_pylist())) == rows
+    return rows
 
 
 def test_moments_are_the_versions_and_what_lies_between_them(harness: Harness, tmp_path: Path) -> None:
     pipeline = harness.pipeline
     path = ("snapshot", "bank", "items")
+    stored = pipeline.lake.table(pipeline.path(*path))
+    assert stored is not None
+    tags = {tag_of(harness.windows(number)[0]): number for number in range(2)}  # the last window has no cut
+    assert cut_tags(stored).keys() == tags.keys()
     for number in range(3):
         found = tables_at(pipeline, AtWindow(harness.windows(number)[0].start), tmp_path / f"window_{number}")
         assert found.begun
+        if (tag := tag_of(harness.windows(number)[0])) in tags:
+            assert rows_of(found) == sorted(map(repr, stored.scan().use_ref(tag).to_arrow().to_pylist()))
         if number == 2:
             assert rows_of(found) == sorted(map(repr, harness.rows(*path)))
     changes = harness.rows("changelog", *path[1:])
@@ -53,7 +64,5 @@ def test_moments_are_the_versions_and_what_lies_between_them(harness: Harness, t
     between = tables_at(pipeline, AtPosition(*position), tmp_path / "between")
     assert between.begun
     assert rows_of(between) not in ([], rows_of(found))
-    ((table, version),) = between.begun.items()
-    stored = pipeline.lake.table(pipeline.table_path("snapshot", table))
-    assert stored is not None
+    ((_, version),) = between.begun.items()
     assert rows_of(between) != sorted(map(repr, stored.scan(snapshot_id=version).to_arrow().to_pylist()))

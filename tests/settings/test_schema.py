@@ -27,6 +27,7 @@ class TestTheSchemaForEditors:
             "source", "partitions", "window", "consistency", "epoch", "retention", "message_retention", "source_time_zone",
             "maintenance",
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
+            "cut_tags",
             "sql", "types", "type_mapping", "unchanged_value", "documents", "flatten",
             "columns", "rows", "bootstrap", "on_incomplete", "automation",
         }  # fmt: skip

@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor
 from dts_assets.model.positions import file_number
 from dts_emulator.errors import NoSuchMoment, ReplayFailed
 from dts_emulator.judge.dump import dump_database
-from dts_emulator.judge.moments import Moment, content_at, moment_of_gtids, moment_of_position
+from dts_emulator.judge.moments import Moment, content_at, forward_replay, moment_of_gtids, moment_of_position
 from dts_emulator.source.mariadb_gtids import Gtid
 from dts_emulator.source.server import Server, private_server
 
@@ -101,6 +101,15 @@ def test_the_past_is_what_it_was_when_it_was_the_present(
     )
     with content_at(server, moment) as past:
         assert content(past, tmp_path / "past") == then.content
+
+
+def test_a_replay_goes_on_from_moment_to_moment_over_the_ends_of_files(
+    server: Server, seen: list[Seen], tmp_path: Path
+) -> None:
+    with forward_replay(server) as replay:
+        for number, one in enumerate(seen):
+            past = replay.go_on_to(moment_of_gtids(server, one.gtid_set))
+            assert content(past, tmp_path / str(number)) == one.content
 
 
 def test_of_a_transaction_that_has_not_ended_there_is_nothing(server: Server, seen: list[Seen], tmp_path: Path) -> None:
