@@ -9,6 +9,7 @@ commands, such as a failed check, and no errors::
     ├─ SourceError                      10  where messages come from
     │  ├─ CaptureError                      the folder is not a capture, or not the one that the settings describe
     │  ├─ CaptureGrownError                 a capture that was declared complete has more messages than were stored
+    │  ├─ DatabaseError                     the source database cannot be read
     │  └─ BrokerError                       a Kafka broker, or its answer, is not what the settings describe
     │     ├─ UnreachableBrokerError             nobody answers in time; it may later
     │     ├─ BrokerLoginError                   user or password is refused
@@ -408,8 +409,7 @@ class NotReadyError(WindowError):
     def message(self) -> str:
         """Return every window with the Kafka partitions it waits for."""
         windows = "; ".join(
-            f"{window}: {', '.join(f'p{partition:02d}' for partition in partitions)}"
-            for window, partitions in sorted(self.missing.items())
+            f"{key}: {', '.join(f'p{n:02d}' for n in some)}" for key, some in sorted(self.missing.items())
         )
         return (
             f"Partitions of {self.subscription} cannot be made yet, {self.needed} is missing for {windows}. Materialize "

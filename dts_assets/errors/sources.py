@@ -53,6 +53,18 @@ class CaptureGrownError(SourceError):
 
 
 @dataclass(eq=False)
+class DatabaseError(SourceError):
+    """A source database that cannot be read at ``place``, its address. ``what`` is a clause about it."""
+
+    place: str
+    what: str
+
+    def message(self) -> str:
+        """Return the address and what is wrong."""
+        return f"The source database at {self.place} cannot be read: {self.what}."
+
+
+@dataclass(eq=False)
 class BrokerError(SourceError):
     """A Kafka broker that cannot be used. ``servers`` are its bootstrap addresses, ``what`` is a clause about it."""
 

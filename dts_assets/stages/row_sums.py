@@ -79,7 +79,7 @@ def row_texts(rows: pa.RecordBatch, columns: Sequence[SummedColumn]) -> pa.Array
 
 def tagged(column: SummedColumn, values: pa.Array) -> pa.Array:
     """Return the part of each row's text that a column makes; null where the value is."""
-    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+    if is_free(values.type):
         texts = values.cast(pa.binary())
         sizes = pc.binary_length(texts)
         many = pc.greater(sizes, LONG)
@@ -89,6 +89,12 @@ def tagged(column: SummedColumn, values: pa.Array) -> pa.Array:
         lengths = sizes.cast(pa.string()).cast(pa.binary())
         return pc.binary_join_element_wise(f"{column.tag}=".encode(), lengths, b":", texts, _EMPTY)
     return pc.binary_join_element_wise(f"{column.tag}=".encode(), value_texts(values).cast(pa.binary()), b",", _EMPTY)
+
+
+def is_free(kind: pa.DataType) -> bool:
+    """Tell whether values of a type have texts of any length."""
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def value_texts(values: pa.Array) -> pa.Array:

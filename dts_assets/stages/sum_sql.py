@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from dts_assets.model.columns import decimal_arguments
 from dts_assets.stages.row_sums import LONG, SummedColumn
 
-SESSION = ("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'", "SET SESSION time_zone = '+00:00'", "SET NAMES utf8mb4")
-"""The settings under which the expressions below give the texts of the lake."""
-
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _WHOLE = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -149,4 +146,74 @@ def sum_statement(database: str, table: str, columns: Sequence[SqlColumn]) -> st
     return (
         f"SELECT COUNT(*), IFNULL(SUM({row_hash(columns)}), 0), IFNULL(SUM({misfits(columns)}), 0) "
         f"FROM {table_name(database, table)}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Parts of a table's rows, as a database and the lake tell them alike.
+
+    With ``least`` a part has the keys of a range of ``width`` in the one ``key``, a whole number. Without it a part has the rows
+    whose ``key`` columns have a hash with the same rest. In a table without a key these are all columns.
+    """
+
+    key: tuple[SqlColumn, ...]
+    count: int
+    least: int | None = None
+    width: int = 1
+
+    @property
+    def expression(self) -> str:
+        """The number of a row's part in SQL."""
+        if self.least is None:
+            return f"{row_hash(self.key)} % {self.count}"
+        return f"FLOOR(({self.key[0].text} - ({self.least})) / {self.width})"
+
+    def condition(self, numbers: Sequence[int]) -> str:
+        """Return the condition of the rows in some parts. An index of the key finds the rows of ranges."""
+        if self.least is None:
+            return f"{self.expression} IN ({', '.join(map(str, numbers))})"
+        starts = [self.least + number * self.width for number in numbers]
+        name = quoted(self.key[0].source.name)
+        return " OR ".join(f"{name} BETWEEN {start} AND {start + self.width - 1}" for start in starts)
+
+
+def bucket_statement(database: str, table: str, columns: Sequence[SqlColumn], buckets: Buckets) -> str:
+    """Return the statement that gives the numbers of parts with rows, their rows and sums."""
+    return (
+        f"SELECT {buckets.expression} AS part, COUNT(*), SUM({row_hash(columns)}) "
+        f"FROM {table_name(database, table)} GROUP BY part"
+    )
+
+
+def hashes_statement(
+    database: str, table: str, columns: Sequence[SqlColumn], buckets: Buckets, numbers: Sequence[int]
+) -> str:
+    """Return the statement that gives the hashes of the keys and of the rows in some parts."""
+    return (
+        f"SELECT {row_hash(buckets.key)}, {row_hash(columns)} FROM {table_name(database, table)} "
+        f"WHERE {buckets.condition(numbers)}"
+    )
+
+
+def rows_statement(
+    database: str,
+    table: str,
+    columns: Sequence[SqlColumn],
+    buckets: Buckets,
+    *,
+    numbers: Sequence[int],
+    keys: Sequence[int],
+    others: Sequence[str] = (),
+) -> str:
+    """Return the statement that gives the rows of some keys, which lie in parts with some numbers.
+
+    A row is the hash of its key, the texts of ``columns``, and the values of the columns and of ``others`` as the driver gives
+    them.
+    """
+    shown = [row_hash(buckets.key), *(one.text for one in columns)]
+    shown += [quoted(name) for name in (*(one.source.name for one in columns), *others)]
+    return (
+        f"SELECT {', '.join(shown)} FROM {table_name(database, table)} WHERE ({buckets.condition(numbers)}) "
+        f"AND {row_hash(buckets.key)} IN ({', '.join(map(str, keys))})"
     )

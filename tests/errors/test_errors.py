@@ -30,6 +30,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "partition 2",
         "say `complete: false`",
     ),
+    (sources.DatabaseError("host:3306", "it writes no binlog"), "host:3306", "cannot be read"),
     (sources.BrokerError("host:9092", "it answered without a partition"), "host:9092", "Check the settings"),
     (
         sources.UnreachableBrokerError("host:9092", "connection refused", seconds=5, bare=True),

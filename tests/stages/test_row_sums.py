@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from dts_assets.model.columns import mysql_type
+from dts_assets.model.database_places import SESSION
 from dts_assets.stages.row_sums import LONG, SummedColumn, hashes_of, row_sums, row_texts, total
-from dts_assets.stages.sum_sql import SESSION, SourceColumn, SqlColumn, row_hash, sql_column, sum_statement
+from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, row_hash, sql_column, sum_statement
 from dts_emulator.source.server import Server, private_server
 from tests.tiers import times
 

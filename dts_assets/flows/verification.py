@@ -1,0 +1,183 @@
+"""Snapshots compared with the live source database at one moment, without moving rows.
+
+The source's moment comes first: a transaction with a consistent snapshot, whose binlog position is known. Then the lake is waited
+for, and its tables are made as of exactly that position (``flows/moments.py``). So writes that go on meanwhile concern neither
+side. Sums are compared, and only where they differ rows are looked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.flows.compared_tables import ComparedTable, LakeSums, compared_table, refused, sums_of_files
+from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
+from dts_assets.flows.known_moments import known_position
+from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.planning.source_moments import AtPosition
+from dts_assets.sources.live_database import DescribedTable, SourceMoment, TableAlteredError
+from dts_assets.stages.sum_sql import sum_statement
+
+_LOOK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSums:
+    """The rows of a table at the source, their sum, and the number of values that the lake's types do not hold."""
+
+    rows: int = 0
+    sum: int = 0
+    misfits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerdict:
+    """The comparison of one table. ``refused`` says why it could not be compared, and is empty where it was.
+
+    ``lake`` are the sums over the files. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are
+    there where the sides are not equal.
+    """
+
+    table: TableId
+    lake: LakeSums = field(default_factory=LakeSums)
+    source: SourceSums = field(default_factory=SourceSums)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    differences: Differences | None = None
+    refused: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        """True if the table was compared and is equal."""
+        return not self.refused and (self.lake.rows, self.lake.compared) == (self.source.rows, self.source.sum)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The comparison of all tables at one position of the source, which holds everything up to it."""
+
+    position: SourcePosition
+    verdicts: Mapping[TableId, TableVerdict]
+
+    @property
+    def unequal(self) -> tuple[TableId, ...]:
+        """The tables that were compared and are not equal."""
+        return tuple(table for table, one in self.verdicts.items() if not one.refused and not one.is_equal)
+
+    @property
+    def refused(self) -> Mapping[TableId, str]:
+        """The tables that could not be compared, with the reasons."""
+        return {table: one.refused for table, one in self.verdicts.items() if one.refused}
+
+    def rows_to_repair(self, table: TableId) -> Sequence[DifferingRow]:
+        """Return the rows of a table that differ, each with the source's row at :attr:`position`."""
+        found = self.verdicts[table].differences
+        return () if found is None else found.rows
+
+
+def verify_at(
+    pipeline: Pipeline,
+    moment: SourceMoment,
+    folder: Path,
+    *,
+    tables: Collection[TableId] | None = None,
+    timeout: float = 600.0,
+    progress: Progress = lambda _: None,
+) -> Verification:
+    """Compare snapshots with the source at a moment that is held, in a folder that is only needed meanwhile.
+
+    ``tables`` are the tables to compare, None stands for all. The lake is waited for, at most so many seconds.
+
+    Raises:
+        DatabaseError: The source does not answer, or refuses a question.
+        NothingFoundError: The lake has not reached the moment in time, or does not know positions of a binlog.
+    """
+    at, position = wait_for(pipeline, moment, timeout=timeout, progress=progress)
+    found = tables_at(pipeline, at, folder, tables=tables, progress=progress)
+    described = moment.tables()
+    verdicts = {table: TableVerdict(table, refused=f"it stands still: {why}") for table, why in found.paused.items()}
+    verdicts |= {table: TableVerdict(table, refused=fault.reason) for table, fault in found.failed.items()}
+    sources = _sources(pipeline, described)
+    for table in sorted(found.tables):
+        verdicts[table] = _verdict(pipeline, moment, found, table, sources.get(table, ()), described)
+    return Verification(position, verdicts)
+
+
+def wait_for(
+    pipeline: Pipeline, moment: SourceMoment, *, timeout: float, progress: Progress = lambda _: None
+) -> tuple[AtPosition, SourcePosition]:
+    """Wait until the lake is complete up to a moment, and return the moment and its position in the lake.
+
+    Raises:
+        NothingFoundError: It is not in time.
+    """
+    until, told = time.monotonic() + timeout, ""
+    while True:
+        sources = SchemaSources.of(pipeline)
+        lineages = [one.lineage for one in pipeline.ledger.lineages()]
+        # A task tells the first byte of an event or the byte behind it. At the moment's own byte a transaction has ended, or the
+        # event that begins one stands, which changes nothing.
+        at = AtPosition(max(lineages, default=0), moment.file, moment.position)
+        try:
+            return at, known_position(sources, at, sought="tables")[0]
+        except NothingFoundError as late:
+            if time.monotonic() >= until:
+                raise
+            reached = str(sources.frontier.cut)
+            if reached != told:
+                progress(f"the lake is complete up to {reached}, and {moment} is waited for")
+                told = reached
+            del late
+        time.sleep(min(_LOOK_SECONDS, max(0.0, until - time.monotonic())))
+
+
+def _sources(pipeline: Pipeline, described: Collection[TableId]) -> Mapping[TableId, tuple[TableId, ...]]:
+    """Return the tables of the source by the tables of the lake that hold their rows."""
+    settings, found = pipeline.settings, dict[TableId, list[TableId]]()
+    for source in sorted(described):
+        table = settings.routes.decoded_table(source)
+        if table is not None and settings.tables.takes(source):
+            found.setdefault(table, []).append(source)
+    return {table: tuple(some) for table, some in found.items()}
+
+
+def _verdict(
+    pipeline: Pipeline,
+    moment: SourceMoment,
+    found: TablesAt,
+    table: TableId,
+    sources: Sequence[TableId],
+    described: Mapping[TableId, DescribedTable],
+) -> TableVerdict:
+    if pipeline.settings.routes.shard_columns(table):
+        return TableVerdict(table, refused="it is merged of several tables")
+    source = sources[0] if sources else table
+    reason = refused(pipeline, table, described.get(source))
+    if reason is not None:
+        return TableVerdict(table, refused=reason)
+    compared = compared_table(
+        pipeline, table, found.tables[table], source=source, described=described[source], unknown={}
+    )
+    try:
+        return _compared(moment, table, compared)
+    except TableAlteredError:
+        return TableVerdict(table, refused="the source altered it meanwhile; run it again")
+
+
+def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> TableVerdict:
+    ((rows, summed, misfits),) = moment.rows(
+        sum_statement(compared.source.database, compared.source.table, compared.pairs)
+    )
+    source, lake = SourceSums(int(rows), int(summed), int(misfits)), sums_of_files(compared)
+    verdict = TableVerdict(table, lake, source, compared.left_out)
+    if verdict.is_equal:
+        return verdict
+    differences = differing_rows(moment, compared, max(source.rows, lake.rows))
+    return TableVerdict(table, lake, source, compared.left_out, differences)

@@ -1,0 +1,62 @@
+"""Where the source database is reached for a comparison, and which tables are compared how often."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from dts_assets.model.database_places import DatabasePlace, database_place
+from dts_assets.settings.places import Part, default_duration
+from dts_assets.settings.values import VALUE, Duration, Glob, mistake
+
+_LEAST = timedelta(minutes=5)
+
+
+def _known_url(url: str) -> str:
+    try:
+        database_place(url, user="", password="")
+    except ValueError:
+        raise mistake(
+            f"{VALUE} is no URL of a MySQL or MariaDB server",
+            "write jdbc:mysql://host:3306/ or jdbc:mariadb://host:3306/",
+        ) from None
+    return url
+
+
+def _not_all_the_time(every: timedelta | None) -> timedelta | None:
+    if every is not None and every < _LEAST:
+        raise mistake(f"{VALUE} is less than five minutes, and each comparison reads all tables", "write 5m or more")
+    return every
+
+
+class Jdbc(Part):
+    """The address of a database, and the account of a reader."""
+
+    url: Annotated[str, AfterValidator(_known_url)] = Field(
+        description="jdbc:mysql://host:3306/ or jdbc:mariadb://host/."
+    )
+    user: str = Field(description="An account that may SELECT, and REPLICATION CLIENT.")
+    password: SecretStr = Field(SecretStr(""), description="The account's password, as ${NAME} of the environment.")
+
+
+class Verification(Part):
+    """The comparison of snapshots with the source database."""
+
+    jdbc: Jdbc | None = Field(None, description="Where the source database is reached.")
+    tables: tuple[Glob, ...] = Field(("*",), description="Tables that are compared, as globs.")
+    every: Annotated[Duration | None, AfterValidator(_not_all_the_time)] = Field(
+        None, description="How often tables are compared by a schedule; without it none is."
+    )
+    timeout: Duration = default_duration(
+        "10m", "How long a comparison waits for the lake to reach the source's position."
+    )
+    without_sums: tuple[Glob, ...] = Field((), description="Tables whose snapshots carry no sum.")
+
+    @property
+    def place(self) -> DatabasePlace | None:
+        """The server with its account; None where no server is named."""
+        if self.jdbc is None:
+            return None
+        return database_place(self.jdbc.url, user=self.jdbc.user, password=self.jdbc.password.get_secret_value())
