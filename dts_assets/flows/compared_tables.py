@@ -9,16 +9,17 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.added_columns import AUDITED, DELETED_AT
+from dts_assets.flows.row_sum_counts import summed_columns
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.columns import same_name
-from dts_assets.model.schema_policies import NEW_COLUMNS
+from dts_assets.model.stored_sums import SUMS_PROPERTY, StoredSums
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import DescribedColumn, DescribedTable
 from dts_assets.stages.row_sums import SummedColumn, row_sums, total
 from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, sql_column
-from dts_assets.store.columns import SNAPSHOT_SYSTEM, flat_name
-from dts_assets.store.types import lake_type
+from dts_assets.store.columns import flat_name
+from dts_assets.store.types import arrow_schema
 
 _MILLISECONDS = ("dts-avro", "dts-json")
 """Formats that carry three digits of a fraction of a second."""
@@ -26,8 +27,6 @@ _MILLISECONDS = ("dts-avro", "dts-json")
 _DIGITS_CARRIED = 3
 _ENGINES = ("InnoDB",)
 """Storage engines whose rows stand still within a transaction."""
-
-_OWN = frozenset({*(name for name, _ in SNAPSHOT_SYSTEM), *AUDITED, DELETED_AT, NEW_COLUMNS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +84,21 @@ def sums_of_files(table: ComparedTable) -> LakeSums:
     return LakeSums(rows, whole, told, misfits)
 
 
+def stored_total(snapshot: Table) -> int | None:
+    """Return the sum over its rows that a snapshot carries; None where it carries none, or where nobody has added it up."""
+    head = snapshot.current_snapshot()
+    if head is None or head.summary is None:
+        return None
+    found = StoredSums.of_text(head.summary.additional_properties.get(SUMS_PROPERTY))
+    return None if found is None else found.total
+
+
 def _misfits(rows: pa.RecordBatch, names: Sequence[str]) -> int:
     invalid = rows.column("_invalid").drop_null()
     if not len(invalid) or not names:
         return 0
     keys = [name for entries in invalid.to_pylist() for name, _ in entries]
     return sum(keys.count(name) for name in names)
-
-
-def summed_columns(table: Table) -> tuple[SummedColumn, ...]:
-    """Return the columns that a snapshot's sum is made of: those with plain values that are not the snapshot's own."""
-    return tuple(
-        SummedColumn(one.field_id, one.name, lake_type(one.field_type))
-        for one in table.schema().fields
-        if one.name not in _OWN and one.field_type.is_primitive
-    )
 
 
 def compared_table(
@@ -116,7 +115,7 @@ def compared_table(
     ``unknown`` counts the values of columns that the lake has as NULL because nothing tells them.
     """
     settings = pipeline.settings
-    summed, pairs = summed_columns(snapshot), list[SqlColumn]()
+    summed, pairs = summed_columns(arrow_schema(snapshot.schema())), list[SqlColumn]()
     left_out, looked_at = dict[str, str](), dict[str, str]()
     there = {flat_name(one.name): one for one in described.columns}
     spelled = {same_name(name): one for name, one in there.items()}

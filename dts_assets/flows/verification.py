@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dts_assets.errors import NothingFoundError
-from dts_assets.flows.compared_tables import ComparedTable, LakeSums, compared_table, refused, sums_of_files
+from dts_assets.flows.compared_tables import (
+    ComparedTable,
+    LakeSums,
+    compared_table,
+    refused,
+    stored_total,
+    sums_of_files,
+)
 from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
 from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.moments import TablesAt, tables_at
@@ -42,12 +49,14 @@ class SourceSums:
 class TableVerdict:
     """The comparison of one table. ``refused`` says why it could not be compared, and is empty where it was.
 
-    ``lake`` are the sums over the files. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are
+    ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries; None where it carries none.
+    ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are
     there where the sides are not equal.
     """
 
     table: TableId
     lake: LakeSums = field(default_factory=LakeSums)
+    stored: int | None = None
     source: SourceSums = field(default_factory=SourceSums)
     left_out: Mapping[str, str] = field(default_factory=dict)
     differences: Differences | None = None
@@ -56,7 +65,17 @@ class TableVerdict:
     @property
     def is_equal(self) -> bool:
         """True if the table was compared and is equal."""
-        return not self.refused and (self.lake.rows, self.lake.compared) == (self.source.rows, self.source.sum)
+        return not self.refused and self.is_as_stored and self.is_as_at_source
+
+    @property
+    def is_as_stored(self) -> bool:
+        """True if the files have the sum that the snapshot carries, or if it carries none."""
+        return self.stored is None or self.stored == self.lake.whole
+
+    @property
+    def is_as_at_source(self) -> bool:
+        """True if the files have the rows and the sum that the source has."""
+        return (self.lake.rows, self.lake.compared) == (self.source.rows, self.source.sum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +195,7 @@ def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> 
         sum_statement(compared.source.database, compared.source.table, compared.pairs)
     )
     source, lake = SourceSums(int(rows), int(summed), int(misfits)), sums_of_files(compared)
-    verdict = TableVerdict(table, lake, source, compared.left_out)
+    verdict = TableVerdict(table, lake, stored_total(compared.snapshot), source, compared.left_out)
     if verdict.is_equal:
         return verdict
-    differences = differing_rows(moment, compared, max(source.rows, lake.rows))
-    return TableVerdict(table, lake, source, compared.left_out, differences)
+    return replace(verdict, differences=differing_rows(moment, compared, max(source.rows, lake.rows)))

@@ -56,7 +56,6 @@ from dts_assets.settings.values import (
     mistake,
     zone_name,
 )
-from dts_assets.settings.verification import Verification
 
 NAME_KEY, FOLDER_KEY, LAKE_KEY = HIDDEN_KEYS = ("<name>", "<folder>", "<lake>")
 """Keys that no file has. They tell a subscription its name, the file's folder and the key of the lake."""
@@ -205,9 +204,6 @@ class Subscription(Snapshots):
     rows: dict[Glob, FilterText] = Field(
         default_factory=dict,
         description="Row filters in a part of Spark SQL, by globs of tables, of which the first that matches counts.",
-    )
-    verify: Verification = Field(
-        default_factory=Verification, description="How snapshots are compared with the source."
     )
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."

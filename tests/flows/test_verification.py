@@ -32,6 +32,7 @@ def test_an_equal_lake_is_equal(server: Server, tmp_path: Path) -> None:
     assert {table: (one.is_equal, one.refused) for table, one in found.verdicts.items()} == dict.fromkeys(
         [ORDERS, PAIRS, BAG], (True, "")
     )
+    assert all(one.stored is not None for one in found.verdicts.values())
     assert found.verdicts[ORDERS].lake.rows == 302
     assert set(found.verdicts[ORDERS].left_out) == {"price"}
     assert found.verdicts[ORDERS].lake.misfits == found.verdicts[ORDERS].source.misfits == 2
