@@ -1,14 +1,14 @@
 """The source database itself, read at one moment whose binlog position is known.
 
 A moment is a transaction with a consistent snapshot, in which nothing is written or locked. Between two questions it gives its
-locks on definitions back, so that ALTER TABLE at the source never waits for it.
+locks on definitions back, where the account may, so that ALTER TABLE at the source does not wait for its end.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -125,6 +125,7 @@ def moment_of(place: DatabasePlace) -> Iterator[SourceMoment]:
         with _explained(place), connection.cursor() as cursor:
             for statement in (*SESSION, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"):
                 cursor.execute(statement)
+            _let_statements_pass(cursor)
             found = _begin(cursor, place)
         yield SourceMoment(connection, place, *found)
 
@@ -147,6 +148,17 @@ def _connected(place: DatabasePlace) -> Iterator[Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def _let_statements_pass(cursor: Any) -> None:
+    """Let the session give locks on definitions back within its transaction, where the account may.
+
+    A server whose binlog is on keeps them to the end of a transaction that could be in the binlog. This one only reads.
+    """
+    import pymysql
+
+    with suppress(pymysql.err.MySQLError):
+        cursor.execute("SET SESSION sql_log_bin = 0")
 
 
 def _begin(cursor: Any, place: DatabasePlace) -> tuple[str, int, bool]:
