@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.compared_tables import (
@@ -23,14 +24,16 @@ from dts_assets.flows.compared_tables import (
 )
 from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
 from dts_assets.flows.known_moments import known_position
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition
-from dts_assets.sources.live_database import DescribedTable, SourceMoment, TableAlteredError
+from dts_assets.sources.live_database import DescribedTable, SourceMoment, TableAlteredError, moment_of
 from dts_assets.stages.sum_sql import sum_statement
 
 _LOOK_SECONDS = 2.0
@@ -49,9 +52,8 @@ class SourceSums:
 class TableVerdict:
     """The comparison of one table. ``refused`` says why it could not be compared, and is empty where it was.
 
-    ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries; None where it carries none.
-    ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are
-    there where the sides are not equal.
+    ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries, None where it carries
+    none. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are there where sides are not equal.
     """
 
     table: TableId
@@ -99,6 +101,46 @@ class Verification:
         """Return the rows of a table that differ, each with the source's row at :attr:`position`."""
         found = self.verdicts[table].differences
         return () if found is None else found.rows
+
+
+def verify(
+    pipeline: Pipeline,
+    place: DatabasePlace,
+    *,
+    tables: Collection[TableId] | None = None,
+    timeout: float | None = None,
+    progress: Progress = lambda _: None,
+) -> Verification:
+    """Compare snapshots with the source as it is now; ``timeout`` in seconds is otherwise that of the configuration.
+
+    Where the source's position could be off by a commit that was under way, unequal tables are looked at once more, at another
+    moment.
+
+    Raises:
+        DatabaseError: The source does not answer, or refuses a question.
+        MissingExtraError: The driver is not installed.
+        NothingFoundError: The lake has not reached the moment in time, or does not know positions of a binlog.
+    """
+    settings = pipeline.settings.verify
+    seconds = settings.timeout.total_seconds() if timeout is None else timeout
+    chosen = tables
+    if chosen is None:
+        routes = pipeline.settings.routes
+        chosen = [one for one in known_tables(pipeline) if any(routes.means(one, glob) for glob in settings.tables)]
+
+    def once(some: Collection[TableId]) -> tuple[Verification, bool]:
+        with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
+            progress(f"{place} stands at {moment}")
+            return (
+                verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress),
+                moment.surely,
+            )
+
+    found, surely = once(chosen)
+    if surely or not found.unequal:
+        return found
+    again, _ = once(found.unequal)
+    return Verification(again.position, {**found.verdicts, **again.verdicts})
 
 
 def verify_at(

@@ -78,7 +78,7 @@ def lake_of(
     first, last = datetime.fromtimestamp(START, UTC), datetime.fromtimestamp(-(-until // 60) * 60, UTC)
     options.setdefault("tables", {"include": ["d.*"]})
     harness = bench_in_process(folder, name).open(
-        capture, partitions=2,
+        capture, name=name, partitions=2,
         window={"every": EVERY, "start": first, "end": last}, **options
     )  # fmt: skip
     harness.settle()
