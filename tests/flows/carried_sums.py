@@ -24,7 +24,10 @@ def sums_that_hold(pipeline: Pipeline) -> dict[TableId, int | None]:
         head = None if table is None else table.current_snapshot()
         if table is None or head is None or head.summary is None:
             continue
-        rows = table.scan().to_arrow()
+        try:
+            rows = table.scan().to_arrow()
+        except OSError:  # a test has taken its files away
+            continue
         if "_deleted_at" in rows.schema.names:
             rows = rows.filter(pa.compute.is_null(rows["_deleted_at"]))
         columns, parts = summed_columns(arrow_schema(table.schema())), list[int]()
