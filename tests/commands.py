@@ -94,6 +94,7 @@ IN_ORDER = (
 NAMED = (
     "dts-assets faults",
     "dts-assets as-of",
+    "dts-assets verify",
     "dts-assets inspect",
     "dts-assets spark-server",
 )
@@ -115,6 +116,9 @@ NOT_RUN = {
     "python -m benchmarks.backfill": "takes minutes; tests/benchmarks runs it with few windows",
     "python -m examples.shop_maker": "writes the example anew, which is in the repository",
     'pip install "dts-assets[postgres]"': "installs a package from a network",
+    'pip install "dts-assets[mysql]"': "installs a package from a network",
+    "dts-assets verify shop": "asks a database of the reader's; tests/cli/test_verify.py has one",
+    "dts-assets verify shop --table shopdb.orders --show-values": "asks a database of the reader's",
     "python -m tests.remote.matrix --master local --store rest": "takes a minute; tests/remote runs other cells",
     "git clone <your fork>": "names a place of the reader's",
     ".venv/bin/pre-commit install": "changes the checkout",

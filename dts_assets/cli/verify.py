@@ -100,7 +100,10 @@ def verdict_words(verdict: TableVerdict) -> str:
 
 
 def difference_lines(verdict: TableVerdict, *, values: bool) -> list[str]:
-    """Return a line for each row that differs, with its key and columns; with ``values`` of both sides on request."""
+    """Return a line for each row that differs, with its key and columns.
+
+    On request it has the ``values`` of both sides.
+    """
     found = verdict.differences
     if found is None or not found.rows:
         return []

@@ -1,4 +1,7 @@
-"""A snapshot and the tables at the source that it stands for: the columns that are compared, and the rows of both sides."""
+"""A snapshot and the table at the source that it stands for.
+
+These are the columns that are compared, and the rows of the lake's side.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _ENGINES = ("InnoDB",)
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """A snapshot as of the moment, and a table at the source with the columns that can be compared.
+    """A snapshot as of the moment, and its table at the source.
 
     ``summed`` are all columns of the snapshot that a sum is made of, ``pairs`` those that the source tells, too. ``left_out`` has
     the other columns with the reasons; of these ``looked_at`` are compared by value where rows differ, by the lake's names.
@@ -46,7 +49,7 @@ class ComparedTable:
     looked_at: Mapping[str, str] = field(default_factory=dict)
 
     def batches(self, columns: Sequence[str], *, files: Table | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the snapshot that live, with some columns and those that the snapshot has of its own."""
+        """Yield the rows of the snapshot that live, with some columns and ``_invalid``."""
         names = [one.name for one in self.snapshot.schema().fields]
         wanted = [name for name in dict.fromkeys([*columns, "_invalid", DELETED_AT]) if name in names]
         for batch in (files or self.snapshot).scan(selected_fields=tuple(wanted)).to_arrow_batch_reader():
@@ -85,7 +88,10 @@ def sums_of_files(table: ComparedTable) -> LakeSums:
 
 
 def stored_total(snapshot: Table) -> int | None:
-    """Return the sum over its rows that a snapshot carries; None where it carries none, or where nobody has added it up."""
+    """Return the sum over its rows that a snapshot carries.
+
+    None stands for a snapshot that carries none, or whose rows nobody has added up.
+    """
     head = snapshot.current_snapshot()
     if head is None or head.summary is None:
         return None

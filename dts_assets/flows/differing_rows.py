@@ -31,7 +31,10 @@ from dts_assets.stages.sum_sql import (
 ROWS_OF_PART = 2000
 _MOST_PARTS = 1 << 16
 PARTS_AT_ONCE = 100
-"""The parts whose rows are listed; a table that differs in more parts is listed in the first of them alone."""
+"""The parts whose rows are listed.
+
+A table that differs in more parts is listed in the first of them alone.
+"""
 
 MOST_ROWS = 1000
 _RANGED = frozenset({"int", "bigint"})
@@ -40,7 +43,7 @@ _FLOAT_DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class DifferingRow:
-    """A row that differs: its key as texts, the columns that differ, and both rows by the lake's names.
+    """A row that differs: its key as texts, the columns that differ, and both rows.
 
     A side that lacks the row has None, and no column differs then. ``source`` has values as the driver gives them: they are what
     a repair would write. In a table without a key ``key`` is empty.
@@ -61,7 +64,10 @@ class Differences:
 
 
 def differing_rows(moment: SourceMoment, table: ComparedTable, rows: int) -> Differences:
-    """Return the rows that differ between a snapshot and its table at the source, of about so many rows."""
+    """Return the rows that differ between a snapshot and its table at the source.
+
+    There are about so many ``rows`` in all.
+    """
     buckets = _buckets(moment, table, rows)
     parts = _differing_parts(moment, table, buckets)
     chosen = parts[:PARTS_AT_ONCE]
@@ -71,7 +77,10 @@ def differing_rows(moment: SourceMoment, table: ComparedTable, rows: int) -> Dif
 
 
 def _buckets(moment: SourceMoment, table: ComparedTable, rows: int) -> Buckets:
-    """Return the parts of a table: ranges of its key if that is one whole number, else parts by hashes."""
+    """Return the parts of a table.
+
+    They are ranges of its key if that is one whole number, else parts by hashes.
+    """
     count = min(_MOST_PARTS, max(1, rows // ROWS_OF_PART))
     key = table.key or table.pairs
     if len(table.key) == 1 and table.key[0].column.type in _RANGED and not table.key[0].narrows:
@@ -128,7 +137,10 @@ def _parts_of(rows: pa.RecordBatch, buckets: Buckets) -> Sums:
 def _differing_keys(
     moment: SourceMoment, table: ComparedTable, buckets: Buckets, parts: Sequence[int]
 ) -> tuple[list[int], bool]:
-    """Return the hashes of the keys of rows that only one side has in some parts, and whether there are more of them."""
+    """Return the hashes of the keys of rows that only one side has in some parts.
+
+    Whether there are more of them stands beside.
+    """
     if not parts:
         return [], False
     columns = [one.column for one in table.pairs]
@@ -233,7 +245,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Tell whether values of a column that is in no sum are equal, as far as their types tell."""
+    """Tell whether two values of a column that is in no sum are equal."""
     if one is None or other is None:
         return one is other
     if isinstance(one, float) or isinstance(other, float):

@@ -229,9 +229,10 @@ def following(
 
 
 def with_sums_of(fields: Sequence[PlannedField], there: Mapping[str, str]) -> list[PlannedField]:
-    """Return the columns that a table gets, of which that of the rows' sums is new where the sums that stand would be others.
+    """Return the columns that a table gets, with a new column of rows' sums if it has to be.
 
-    They stay as long as no column goes and no text becomes another one. ``there`` are the columns as the table has them.
+    Sums that stand stay as long as no column goes, and no text becomes another one. ``there`` are the columns as the table has
+    them.
     """
     kinds = {one.former: SummedColumn(0, one.name, one.type).kind for one in fields}
     own = {name: SummedColumn(0, name, kind).kind for name, kind in there.items() if name not in OWN_COLUMNS}

@@ -34,7 +34,10 @@ from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile, TableState
 
 _SUMMED_BYTES = 256 << 20
-"""The most stored bytes of a table that is written anew to get the sum of its rows; a larger one waits for its next rebuild."""
+"""The most stored bytes of a table that is written anew to get the sum of its rows.
+
+A larger one waits for its next rebuild.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ side. Sums are compared, and only where they differ rows are looked for.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from pyiceberg.table import Table
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.compared_tables import (
@@ -25,10 +28,12 @@ from dts_assets.flows.compared_tables import (
 from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
 from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.flows.snapshot_merges import UNKNOWN_PROPERTY
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -41,7 +46,10 @@ _LOOK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SourceSums:
-    """The rows of a table at the source, their sum, and the number of values that the lake's types do not hold."""
+    """The rows of a table at the source and their sum.
+
+    ``misfits`` counts the values that the lake's types do not hold.
+    """
 
     rows: int = 0
     sum: int = 0
@@ -152,9 +160,10 @@ def verify_at(
     timeout: float = 600.0,
     progress: Progress = lambda _: None,
 ) -> Verification:
-    """Compare snapshots with the source at a moment that is held, in a folder that is only needed meanwhile.
+    """Compare snapshots with the source at a moment that is held.
 
-    ``tables`` are the tables to compare, None stands for all. The lake is waited for, at most so many seconds.
+    Files of the moment lie in ``folder``, which is only needed meanwhile. ``tables`` are the tables to compare, None stands for
+    all. The lake is waited for, at most so many seconds.
 
     Raises:
         DatabaseError: The source does not answer, or refuses a question.
@@ -174,7 +183,9 @@ def verify_at(
 def wait_for(
     pipeline: Pipeline, moment: SourceMoment, *, timeout: float, progress: Progress = lambda _: None
 ) -> tuple[AtPosition, SourcePosition]:
-    """Wait until the lake is complete up to a moment, and return the moment and its position in the lake.
+    """Wait until the lake is complete up to a moment.
+
+    The moment and its position in the lake are returned.
 
     Raises:
         NothingFoundError: It is not in time.
@@ -224,12 +235,28 @@ def _verdict(
     if reason is not None:
         return TableVerdict(table, refused=reason)
     compared = compared_table(
-        pipeline, table, found.tables[table], source=source, described=described[source], unknown={}
+        pipeline,
+        table,
+        found.tables[table],
+        source=source,
+        described=described[source],
+        unknown=_unknown_values(pipeline, table, found.tables[table]),
     )
     try:
         return _compared(moment, table, compared)
     except TableAlteredError:
         return TableVerdict(table, refused="the source altered it meanwhile; run it again")
+
+
+def _unknown_values(pipeline: Pipeline, table: TableId, snapshot: Table) -> Mapping[str, int]:
+    """Return the most values of each column that some version of a table counts as not known."""
+    found = dict[str, int]()
+    for one in (pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table)), snapshot):
+        for version in () if one is None else one.snapshots():
+            text = None if version.summary is None else version.summary.additional_properties.get(UNKNOWN_PROPERTY)
+            for name, count in json.loads(text or "{}").items():
+                found[name] = max(count, found.get(name, 0))
+    return found
 
 
 def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> TableVerdict:

@@ -1,4 +1,4 @@
-"""Where a source database is reached: the address of a server, and the account for it."""
+"""Places of source databases: the address of a server, and the account for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULT_PORT = 3306
 _MOST_PORT = 65535
 
 SESSION = ("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'", "SET SESSION time_zone = '+00:00'", "SET NAMES utf8mb4")
-"""The settings of a session in which a server writes texts, dates and instants as the lake has them."""
+"""The settings of a session in which a server writes values as the lake has them."""
 
 
 @dataclass(frozen=True, slots=True)

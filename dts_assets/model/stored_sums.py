@@ -44,7 +44,10 @@ class StoredSums:
 
 @dataclass(frozen=True, slots=True)
 class SumChange:
-    """What tasks did to a sum: the rows that changes ``made``, the rows ``kept`` in new files, the rows that are ``gone``."""
+    """The work of tasks on a sum.
+
+    It has the sums of the rows that changes ``made``, of rows that were ``kept`` in new files, and of rows that are ``gone``.
+    """
 
     made: int = 0
     kept: int = 0
@@ -59,7 +62,7 @@ NO_CHANGE = SumChange()
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """How a merge goes on with the sum of its table.
+    """The way in which a merge goes on with the sum of its table.
 
     ``columns`` are those of the rows to be, ``before`` is the sum of the rows that stand. ``anew`` says that no row stays as it
     stands in a file.
@@ -72,7 +75,7 @@ class SumPlan:
 
     @property
     def goes_on(self) -> bool:
-        """True if the sum of before can be carried on: each of its columns is still there, with the same texts."""
+        """True if the sum of before can be carried on: its columns are still there, with equal texts."""
         before = self.before
         return (
             before is not None

@@ -1,4 +1,4 @@
-"""Where the source database is reached for a comparison, and which tables are compared how often."""
+"""The comparison with the source database in the configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Jdbc(Part):
         description="jdbc:mysql://host:3306/ or jdbc:mariadb://host/."
     )
     user: str = Field(description="An account that may SELECT, and REPLICATION CLIENT.")
-    password: SecretStr = Field(SecretStr(""), description="The account's password, as ${NAME} of the environment.")
+    password: SecretStr | None = Field(None, description="The account's password, as ${NAME} of the environment.")
 
 
 class Verification(Part):
@@ -59,4 +59,5 @@ class Verification(Part):
         """The server with its account; None where no server is named."""
         if self.jdbc is None:
             return None
-        return database_place(self.jdbc.url, user=self.jdbc.user, password=self.jdbc.password.get_secret_value())
+        password = "" if self.jdbc.password is None else self.jdbc.password.get_secret_value()
+        return database_place(self.jdbc.url, user=self.jdbc.user, password=password)

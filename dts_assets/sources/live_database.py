@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 20
 _QUIET_SECONDS = 0.2
-"""How long the binlog has to stand still for its position to be that of a snapshot: a commit under way ends meanwhile."""
+"""The time for which the binlog has to stand still to have the position of a snapshot.
+
+A commit that is under way ends meanwhile.
+"""
 
 _TRIES = 50
 _DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
@@ -62,14 +65,15 @@ class DescribedTable:
 
 
 class TableAlteredError(Exception):
-    """A table that was altered, dropped or renamed since the moment, so that the server shows it no more."""
+    """A table that was altered since the moment, so that the server shows it no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMoment:
-    """A moment of the source: everything before byte ``position`` of a binlog file is in it, and nothing behind.
+    """A moment of the source, told by a position of its binlog.
 
-    ``surely`` is False where a commit that was under way could have been taken for one that had not begun.
+    Everything before byte ``position`` of the file is in it, and nothing behind. ``surely`` is False where a commit
+    that was under way could have been taken for one that had not begun.
     """
 
     connection: Connection
@@ -241,7 +245,9 @@ def _binlog_position(cursor: Any, place: DatabasePlace) -> tuple[str, int, str]:
 
 @contextmanager
 def _explained(place: DatabasePlace) -> Iterator[None]:
-    """Turn errors of the driver into sentences; those of a server may quote values, so only their numbers are told.
+    """Turn errors of the driver into sentences.
+
+    Those of a server may quote values, so only their numbers are told.
 
     Raises:
         DatabaseError: The server refuses something, or does not answer.

@@ -37,7 +37,10 @@ _EMPTY = pa.scalar(b"")
 
 @dataclass(frozen=True, slots=True)
 class SummedColumn:
-    """A column in the text of rows: its name and lake type in the table, and its tag, the number of its field."""
+    """A column in the text of rows, with its name and lake type in the table.
+
+    Its ``tag`` is the number of its field.
+    """
 
     tag: int
     name: str
@@ -45,7 +48,10 @@ class SummedColumn:
 
     @property
     def kind(self) -> str:
-        """The form of its texts: equal for types of which each value has one text, as ``int`` and ``bigint``."""
+        """The form of its texts.
+
+        It is equal for types of which each value has one text, as ``int`` and ``bigint``.
+        """
         arguments = decimal_arguments(self.type)
         if self.type in ("int", "bigint") or (arguments is not None and not arguments[1]):
             return "number"

@@ -1,4 +1,4 @@
-"""The text and the sum of a row as MySQL and MariaDB compute them, for the columns of which that is proven.
+"""The text and the sum of a row as MySQL and MariaDB compute them.
 
 Each function here has a counterpart in ``stages/row_sums.py``; a real server is the judge of both. A type stands here only where
 the server's text of every value is the lake's. A value that the lake's type does not hold is NULL on both sides.
@@ -45,9 +45,10 @@ class SourceColumn:
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:
-    """A column of a sum in SQL: the expression of its value's text, NULL where the lake has NULL.
+    """A column of a sum in SQL.
 
-    ``is_free`` says that texts have any length. ``narrows`` says that some values of the source do not fit the lake's type.
+    ``text`` is the expression of its value's text, NULL where the lake has NULL. ``is_free`` says that texts have any
+    length. ``narrows`` says that some values of the source do not fit the lake's type.
     """
 
     column: SummedColumn
@@ -71,7 +72,7 @@ def quoted(name: str) -> str:
 
 
 def sql_column(column: SummedColumn, source: SourceColumn) -> SqlColumn | None:
-    """Return a column in SQL; None where the server's text of its values is not proven to be the lake's."""
+    """Return a column in SQL; None where its texts are not proven to be the lake's."""
     name, lake, kind = quoted(source.name), column.type, source.type
     if lake in ("int", "bigint", "boolean", "decimal(20,0)") and kind in (*_WHOLE, "year", "bit"):
         return _whole_number(column, source)
@@ -142,7 +143,10 @@ def table_name(database: str, table: str) -> str:
 
 
 def sum_statement(database: str, table: str, columns: Sequence[SqlColumn]) -> str:
-    """Return the statement that gives a table's rows, their sum, and the number of values that do not fit."""
+    """Return the statement that adds a table up.
+
+    It gives the number of rows, their sum, and the number of values that do not fit.
+    """
     return (
         f"SELECT COUNT(*), IFNULL(SUM({row_hash(columns)}), 0), IFNULL(SUM({misfits(columns)}), 0) "
         f"FROM {table_name(database, table)}"

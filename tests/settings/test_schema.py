@@ -27,7 +27,7 @@ class TestTheSchemaForEditors:
             "source", "partitions", "window", "consistency", "epoch", "retention", "message_retention", "source_time_zone",
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
             "sql", "types", "type_mapping", "unchanged_value", "documents", "flatten",
-            "columns", "rows", "on_incomplete", "automation",
+            "columns", "rows", "verify", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())
