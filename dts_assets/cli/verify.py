@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
 from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
 from dts_assets.cli.tables import table_named
-from dts_assets.flows.differing_rows import DifferingRow
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.verification import TableVerdict, Verification, verify
+from dts_assets.flows.verdict_words import difference_lines, verdict_words
+from dts_assets.flows.verification import Verification, verify
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.settings import Subscription
 from dts_assets.settings.values import duration_of
@@ -26,9 +24,6 @@ UNEQUAL = 3
 
 NOT_COMPARED = 1
 """The exit code if no table differs, and some table could not be compared."""
-
-_SHOWN = 20
-"""The most rows of a table that are listed."""
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
@@ -87,48 +82,6 @@ def _place(subscription: Subscription) -> DatabasePlace:
     if place is None:
         raise click.UsageError(f"Say where the source of {subscription.name} is reached: verify: {{jdbc: ...}}.")
     return place
-
-
-def verdict_words(verdict: TableVerdict) -> str:
-    """Return the verdict on a table in words: ``equal``."""
-    if verdict.refused:
-        return f"not compared: {verdict.refused}"
-    if verdict.is_equal:
-        return "equal"
-    told = [] if verdict.is_as_at_source else ["differs from the source"]
-    return " and ".join([*told, *([] if verdict.is_as_stored else ["files differ from the sum that it carries"])])
-
-
-def difference_lines(verdict: TableVerdict, *, values: bool) -> list[str]:
-    """Return a line for each row that differs, with its key and columns.
-
-    On request it has the ``values`` of both sides.
-    """
-    found = verdict.differences
-    if found is None or not found.rows:
-        return []
-    lines = [_row_line(verdict, row, values=values) for row in found.rows[:_SHOWN]]
-    more = len(found.rows) - len(lines)
-    if more or found.more:
-        lines.append(
-            f"{verdict.table}: {f'{more:,} ' if more else ''}more rows differ{', at least' if found.more else ''}"
-        )
-    return lines
-
-
-def _row_line(verdict: TableVerdict, row: DifferingRow, *, values: bool) -> str:
-    key = ", ".join(f"{name} {text}" for name, text in row.key.items()) or "a row without a key"
-    if row.source is None or row.lake is None:
-        side, other = ("the lake", row.lake) if row.source is None else ("the source", row.source)
-        return f"{verdict.table}: {key} is in {side} alone" + (f": {_shown(other or {})}" if values else "")
-    columns = ", ".join(
-        f"{name} (source {row.source[name]!r}, lake {row.lake[name]!r})" if values else name for name in row.columns
-    )
-    return f"{verdict.table}: {key} differs in {columns}"
-
-
-def _shown(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value!r}" for name, value in row.items())
 
 
 def _say_left_out(found: Verification) -> None:

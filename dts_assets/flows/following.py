@@ -229,7 +229,7 @@ def following(
 
 
 def with_sums_of(fields: Sequence[PlannedField], there: Mapping[str, str]) -> list[PlannedField]:
-    """Return the columns that a table gets, with a new column of rows' sums if it has to be.
+    """Return the columns that a table gets, with a new one of rows' sums if needed.
 
     Sums that stand stay as long as no column goes, and no text becomes another one. ``there`` are the columns as the table has
     them.

@@ -11,7 +11,7 @@ from dts_assets.model.database_places import DatabasePlace, database_place
 from dts_assets.settings.places import Part, default_duration
 from dts_assets.settings.values import VALUE, Duration, Glob, mistake
 
-_LEAST = timedelta(minutes=5)
+_LEAST, _MINUTE, _HOUR, _DAY = timedelta(minutes=5), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def _known_url(url: str) -> str:
@@ -28,7 +28,13 @@ def _known_url(url: str) -> str:
 def _not_all_the_time(every: timedelta | None) -> timedelta | None:
     if every is not None and every < _LEAST:
         raise mistake(f"{VALUE} is less than five minutes, and each comparison reads all tables", "write 5m or more")
+    if every is not None and not (_divides_an_hour(every) or (not _DAY % every and not every % _HOUR)):
+        raise mistake(f"{VALUE} is no time of a clock", "write minutes that divide an hour, or hours that divide a day")
     return every
+
+
+def _divides_an_hour(every: timedelta) -> bool:
+    return not _HOUR % every and not every % _MINUTE
 
 
 class Jdbc(Part):
