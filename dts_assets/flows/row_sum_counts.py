@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.model.stored_sums import NO_CHANGE, SUMS_PROPERTY, StoredSums, SumChange, SumPlan
-from dts_assets.model.tables import TableId
+from dts_assets.model.stored_sums import NO_CHANGE, SUMS_PROPERTY, SumChange, SumPlan
 from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.row_sums import SummedColumn, Sums, row_sums, total
 from dts_assets.store.cast import cast_to_schema
@@ -54,21 +52,6 @@ def _lake_type(kind: pa.DataType) -> str | None:
     if pa.types.is_timestamp(kind):
         return "timestamp_ntz" if kind.tz is None else "timestamp"
     return _PLAIN.get(kind)
-
-
-def sum_plan(pipeline: Pipeline, layer: str, table: TableId, target: WriteTarget, *, anew: bool) -> SumPlan | None:
-    """Return how a merge goes on with the sum of its table; None where the table has none.
-
-    ``anew`` says that no row stays as it stands in a file.
-    """
-    schema = target.arrow_schema
-    at = schema.get_field_index(ROW_SUM)
-    if at < 0 or not pipeline.settings.carries_sum(table):
-        return None
-    state = pipeline.lake.state(pipeline.table_path(layer, table))
-    before = None if state is None else StoredSums.of_text(state.properties.get(SUMS_PROPERTY))
-    columns = {one.tag: one.kind for one in summed_columns(schema)}
-    return SumPlan(columns, int(schema.field(at).metadata[FIELD_ID]), before, anew=anew or state is None)
 
 
 def stored_sums(plan: SumPlan | None, changes: Iterable[SumChange]) -> Mapping[str, str]:

@@ -16,11 +16,11 @@ from dts_assets.flows.followed_tables import followed_sources
 from dts_assets.flows.layers import SNAPSHOT, Layer
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.row_sum_counts import sum_plan
 from dts_assets.flows.snapshot_jobs import expired_versions, file_groups, merged_table
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files
 from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, put_in_order
 from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.sum_plans import sum_plan
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER
 from dts_assets.model.stored_sums import SumPlan

@@ -18,7 +18,7 @@ from dts_assets.flows.layers import Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.row_sum_counts import stored_sums, sum_plan
+from dts_assets.flows.row_sum_counts import stored_sums
 from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, by_size, looks_of, plan_merge
 from dts_assets.flows.snapshot_tasks import (
     Looked,
@@ -31,6 +31,7 @@ from dts_assets.flows.snapshot_tasks import (
     write_share,
 )
 from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
+from dts_assets.flows.sum_plans import sum_plan
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId

@@ -42,6 +42,7 @@ from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
 from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
+from tests.growth.sum_steps import SUM_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
 from tests.stages.test_soft_deletes import SOFT, SOFT_BAG
@@ -278,6 +279,7 @@ STEPS = _all(
     SHARD_STEPS,
     SOURCE_STEPS,
     STATEMENT_STEPS,
+    SUM_STEPS,
     _STEPS,
 )
 """By kind: what makes a list, and what is done with it."""
