@@ -32,6 +32,7 @@ TINY: dict[str, list[str]] = {
     "thousand_tables": ["--tables", "4", "--megabytes", "0.2"],
     "many_windows": ["--rows", "2000", "--changes", "100", "--windows", "2"],
     "flink": ["--case", "20r", "--changes", "3000", "--turns", "1"],
+    "sums": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka

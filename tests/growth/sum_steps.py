@@ -45,7 +45,7 @@ def _long(count: int) -> pa.RecordBatch:
 
 def _columns(count: int) -> list[SqlColumn]:
     found = (
-        sql_column(SummedColumn(number + 1, f"c{number}", "date"), SourceColumn(f"c{number}", "date", "date"))
+        sql_column(SummedColumn(number + 1, f"c{number}", "int"), SourceColumn(f"c{number}", "bigint", "bigint"))
         for number in range(count)
     )
     return [one for one in found if one is not None]
