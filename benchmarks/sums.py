@@ -1,7 +1,7 @@
-"""Sums of rows: their part of a window, and files that are added up again.
+"""The cost of sums of rows: their part of a window, and files that are added up.
 
-``python -m benchmarks.sums`` prints a line for each turn and, as its last line, one JSON object. No server is asked, and tasks run
-one after the other in this process, whose processor seconds count; both ways take turns.
+``python -m benchmarks.sums`` prints a line for each turn and, as its last line, one JSON object. No server is asked. Tasks run
+one after the other in this process, whose processor seconds count. Both ways take turns.
 
 - ``window``: raw, entries and tables of a window of inserts and updates with sums, by the same without sums.
 - ``files``: the seconds of 10 million rows that a comparison adds up from their files, by the 60 that are promised for them.

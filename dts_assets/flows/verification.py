@@ -131,12 +131,11 @@ def verify(
     """
     settings = pipeline.settings.verify
     seconds = settings.timeout.total_seconds() if timeout is None else timeout
-    chosen = tables
-    if chosen is None:
-        routes = pipeline.settings.routes
+    chosen, routes = tables, pipeline.settings.routes
+    if chosen is None and settings.tables != ("*",):
         chosen = [one for one in known_tables(pipeline) if any(routes.means(one, glob) for glob in settings.tables)]
 
-    def once(some: Collection[TableId]) -> tuple[Verification, bool]:
+    def once(some: Collection[TableId] | None) -> tuple[Verification, bool]:
         with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
             progress(f"{place} stands at {moment}")
             return (
@@ -177,6 +176,9 @@ def verify_at(
     sources = _sources(pipeline, described)
     for table in sorted(found.tables):
         verdicts[table] = _verdict(pipeline, moment, found, table, sources.get(table, ()), described)
+    lacking = "the lake has no such table at this moment: it is newer, or no change of it has come"
+    asked = (one for one in sources if tables is None or one in tables)
+    verdicts |= {one: TableVerdict(one, refused=lacking) for one in asked if one not in verdicts}
     return Verification(position, verdicts)
 
 

@@ -15,7 +15,7 @@ from dts_assets.errors.sources import DatabaseError
 from dts_assets.flows.compared_tables import ComparedTable, compared_table, stored_total, sums_of_files
 from dts_assets.flows.differing_rows import differing_rows
 from dts_assets.flows.moments import tables_at
-from dts_assets.flows.verification import TableVerdict, verify_at, wait_for
+from dts_assets.flows.verification import SourceSums, TableVerdict, Verification, verify_at, wait_for
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import SourceMoment, moment_of
@@ -73,8 +73,6 @@ def compared(harness: Harness, moment: SourceMoment, folder: Path) -> dict[Table
 
 
 def verdict(moment: SourceMoment, table: ComparedTable) -> TableVerdict:
-    from dts_assets.flows.verification import SourceSums
-
     ((rows, summed, misfits),) = moment.rows(
         sum_statement(table.source.database, table.source.table, table.pairs)
     )  # fmt: skip
@@ -199,6 +197,29 @@ def test_a_lake_that_is_behind_is_waited_for_until_the_time_is_over(
         with pytest.raises(NothingFoundError):
             verify_at(harness.pipeline, later, tmp_path / "moment", timeout=0.3, progress=lines.append)
     assert any("waited for" in line for line in lines)
+
+
+def test_a_lake_that_catches_up_is_waited_for(tmp_path: Path) -> None:
+    with private_server() as server:
+        fill(server, 30)
+        harness = lake_of(server, tmp_path, settled=False)
+        with moment_of(place_of(server)) as moment:
+            run(server, ["CREATE TABLE d.untold (id INT PRIMARY KEY)"])
+            found, told = list[Verification](), Event()
+
+            def compare() -> None:
+                lines = lambda _: told.set()  # noqa: E731
+                found.append(verify_at(harness.pipeline, moment, tmp_path / "moment", timeout=60, progress=lines))
+
+            waiting = Thread(target=compare)
+            waiting.start()
+            assert told.wait(30), "it says that it waits"
+            harness.settle()
+            waiting.join()
+    (verification,) = found
+    assert verification.unequal == ()
+    assert {one for one, verdict in verification.verdicts.items() if verdict.is_equal} == {ORDERS, PAIRS, BAG}
+    assert verification.refused.keys() == {TableId("d", "", "untold")}
 
 
 def test_a_table_that_was_altered_meanwhile_is_no_false_alarm(tmp_path: Path) -> None:

@@ -67,9 +67,15 @@ def filling(rows: int) -> tuple[str, ...]:
 
 
 def lake_of(
-    server: Server, folder: Path, *, until: int = START + 60, name: str = "verified", **options: Any
+    server: Server,
+    folder: Path,
+    *,
+    until: int = START + 60,
+    name: str = "verified",
+    settled: bool = True,
+    **options: Any,
 ) -> Harness:
-    """The lake of all that the server has done, in windows of a minute up to a second of its clock, each made."""
+    """The lake of all that the server has done, in windows of a minute up to a second of its clock, made if ``settled``."""
     task = DtsOptions(partitions=2)
     folder.mkdir(parents=True, exist_ok=True)
     capture = folder / f"capture{time.monotonic_ns()}"
@@ -81,7 +87,8 @@ def lake_of(
         capture, name=name, partitions=2,
         window={"every": EVERY, "start": first, "end": last}, **options
     )  # fmt: skip
-    harness.settle()
+    if settled:
+        harness.settle()
     return harness
 
 
