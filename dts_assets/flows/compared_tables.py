@@ -16,11 +16,13 @@ from dts_assets.flows.row_sum_counts import summed_columns
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.columns import same_name
+from dts_assets.model.row_filters import RowFilter, columns_of
 from dts_assets.model.stored_sums import SUMS_PROPERTY, StoredSums
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import DescribedColumn, DescribedTable
+from dts_assets.stages.filter_sql import condition_of
 from dts_assets.stages.row_sums import SummedColumn, row_sums, total
-from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, sql_column
+from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, rows_of, sql_column
 from dts_assets.store.columns import flat_name
 from dts_assets.store.types import arrow_schema
 
@@ -38,6 +40,7 @@ class ComparedTable:
 
     ``summed`` are all columns of the snapshot that a sum is made of, ``pairs`` those that the source tells, too. ``left_out`` has
     the other columns with the reasons; of these ``looked_at`` are compared by value where rows differ, by the lake's names.
+    ``condition`` keeps rows that a row filter lets into the lake.
     """
 
     snapshot: Table
@@ -47,6 +50,12 @@ class ComparedTable:
     key: tuple[SqlColumn, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     looked_at: Mapping[str, str] = field(default_factory=dict)
+    condition: str = ""
+
+    @property
+    def rows(self) -> str:
+        """The rows of the source that are compared, as a FROM names them."""
+        return rows_of(self.source.database, self.source.table, self.condition)
 
     def batches(self, columns: Sequence[str], *, files: Table | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the snapshot that live, with some columns and ``_invalid``."""
@@ -115,10 +124,11 @@ def compared_table(
     source: TableId,
     described: DescribedTable,
     unknown: Mapping[str, int],
-) -> ComparedTable:
+) -> ComparedTable | None:
     """Return how a snapshot and a table at the source are compared.
 
-    ``unknown`` counts the values of columns that the lake has as NULL because nothing tells them.
+    ``unknown`` counts the values of columns that the lake has as NULL because nothing tells them. None stands for a table under a
+    row filter that the source cannot judge as the lake does.
     """
     settings = pipeline.settings
     summed, pairs = summed_columns(arrow_schema(snapshot.schema())), list[SqlColumn]()
@@ -144,9 +154,18 @@ def compared_table(
     left_out |= {one.name: "the lake has no such column" for one in described.columns if one.name not in found}
     keys = {one.name for one in described.columns if one.is_key}
     key = tuple(one for one in pairs if one.source.name in keys)
-    return ComparedTable(
-        snapshot, source, summed, tuple(pairs), key if len(key) == len(keys) else (), left_out, looked_at
-    )
+    row_filter = settings.row_filter(table)
+    condition = "" if row_filter is None else _condition(row_filter, pairs)
+    if condition is None:
+        return None
+    key = key if len(key) == len(keys) else ()
+    return ComparedTable(snapshot, source, summed, tuple(pairs), key, left_out, looked_at, condition)
+
+
+def _condition(rows: RowFilter, pairs: Sequence[SqlColumn]) -> str | None:
+    by_name = {same_name(one.source.name): one for one in pairs}
+    wanted = {name: by_name.get(same_name(name)) for name in columns_of(rows)}
+    return condition_of(rows, {name: one for name, one in wanted.items() if one is not None})
 
 
 def _of_source(column: DescribedColumn) -> SourceColumn:
@@ -170,6 +189,4 @@ def refused(pipeline: Pipeline, table: TableId, described: DescribedTable | None
         return "the source has no such table now, or the account may not read it"
     if described.engine not in _ENGINES:
         return f"tables of engine {described.engine or 'unknown'} do not stand still within a transaction"
-    if pipeline.settings.row_filter(table) is not None:
-        return "a row filter leaves rows out, which the source is not asked to judge"
     return None

@@ -25,7 +25,6 @@ from dts_assets.stages.sum_sql import (
     bucket_statement,
     hashes_statement,
     rows_statement,
-    table_name,
 )
 
 ROWS_OF_PART = 2000
@@ -85,23 +84,17 @@ def _buckets(moment: SourceMoment, table: ComparedTable, rows: int) -> Buckets:
     key = table.key or table.pairs
     if len(table.key) == 1 and table.key[0].column.type in _RANGED and not table.key[0].narrows:
         name = f"{table.key[0].text}"
-        ((least, most),) = moment.rows(f"SELECT MIN({name}), MAX({name}) FROM {_name(table)}")
+        ((least, most),) = moment.rows(f"SELECT MIN({name}), MAX({name}) FROM {table.rows}")
         if least is not None and rows and (int(most) - int(least)) < (1 << 62):
             width = max(1, -(-(int(most) - int(least) + 1) // count))
             return Buckets(key, count, int(least), width)
     return Buckets(key, count)
 
 
-def _name(table: ComparedTable) -> str:
-    return table_name(table.source.database, table.source.table)
-
-
 def _differing_parts(moment: SourceMoment, table: ComparedTable, buckets: Buckets) -> list[int]:
     theirs = {
         int(part): (int(count), int(summed))
-        for part, count, summed in moment.rows(
-            bucket_statement(table.source.database, table.source.table, table.pairs, buckets)
-        )
+        for part, count, summed in moment.rows(bucket_statement(table.rows, table.pairs, buckets))
     }
     ours: dict[int, tuple[int, int]] = {}
     columns = [one.column for one in table.pairs]
@@ -144,7 +137,7 @@ def _differing_keys(
     if not parts:
         return [], False
     columns = [one.column for one in table.pairs]
-    statement = hashes_statement(table.source.database, table.source.table, table.pairs, buckets, parts)
+    statement = hashes_statement(table.rows, table.pairs, buckets, parts)
     theirs = Counter((int(key), int(row)) for key, row in moment.rows(statement))
     ours: Counter[tuple[int, int]] = Counter()
     for batch in _in_parts(table, buckets, parts):
@@ -170,9 +163,7 @@ def _shown(
         return ()
     theirs = dict[int, list[_Row]]()
     others = tuple(table.looked_at.values())
-    statement = rows_statement(
-        table.source.database, table.source.table, table.pairs, buckets, numbers=parts, keys=keys, others=others
-    )
+    statement = rows_statement(table.rows, table.pairs, buckets, numbers=parts, keys=keys, others=others)
     names = [one.column.name for one in table.pairs]
     for key, *told in moment.rows(statement):
         texts = [_bytes(one) for one in told[: len(names)]]

@@ -244,6 +244,8 @@ def _verdict(
         described=described[source],
         unknown=_unknown_values(pipeline, table, found.tables[table]),
     )
+    if compared is None:
+        return TableVerdict(table, refused="its row filter cannot be judged by the source as by the lake")
     try:
         return _compared(moment, table, compared)
     except TableAlteredError:
@@ -262,9 +264,7 @@ def _unknown_values(pipeline: Pipeline, table: TableId, snapshot: Table) -> Mapp
 
 
 def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> TableVerdict:
-    ((rows, summed, misfits),) = moment.rows(
-        sum_statement(compared.source.database, compared.source.table, compared.pairs)
-    )
+    ((rows, summed, misfits),) = moment.rows(sum_statement(compared.rows, compared.pairs))
     source, lake = SourceSums(int(rows), int(summed), int(misfits)), sums_of_files(compared)
     verdict = TableVerdict(table, lake, stored_total(compared.snapshot), source, compared.left_out)
     if verdict.is_equal:

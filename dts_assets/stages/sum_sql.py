@@ -137,20 +137,18 @@ def misfits(columns: Sequence[SqlColumn]) -> str:
     return " + ".join(found) or "0"
 
 
-def table_name(database: str, table: str) -> str:
-    """Return the name of a table with its database."""
-    return f"{quoted(database)}.{quoted(table)}"
+def rows_of(database: str, table: str, condition: str = "") -> str:
+    """Return what a FROM names: a table, or its rows under a condition."""
+    name = f"{quoted(database)}.{quoted(table)}"
+    return f"(SELECT * FROM {name} WHERE {condition}) AS kept" if condition else name
 
 
-def sum_statement(database: str, table: str, columns: Sequence[SqlColumn]) -> str:
-    """Return the statement that adds a table up.
+def sum_statement(rows: str, columns: Sequence[SqlColumn]) -> str:
+    """Return the statement that adds up some rows, those of :func:`rows_of`.
 
     It gives the number of rows, their sum, and the number of values that do not fit.
     """
-    return (
-        f"SELECT COUNT(*), IFNULL(SUM({row_hash(columns)}), 0), IFNULL(SUM({misfits(columns)}), 0) "
-        f"FROM {table_name(database, table)}"
-    )
+    return f"SELECT COUNT(*), IFNULL(SUM({row_hash(columns)}), 0), IFNULL(SUM({misfits(columns)}), 0) FROM {rows}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,27 +180,18 @@ class Buckets:
         return " OR ".join(f"{name} BETWEEN {start} AND {start + self.width - 1}" for start in starts)
 
 
-def bucket_statement(database: str, table: str, columns: Sequence[SqlColumn], buckets: Buckets) -> str:
+def bucket_statement(rows: str, columns: Sequence[SqlColumn], buckets: Buckets) -> str:
     """Return the statement that gives the numbers of parts with rows, their rows and sums."""
-    return (
-        f"SELECT {buckets.expression} AS part, COUNT(*), SUM({row_hash(columns)}) "
-        f"FROM {table_name(database, table)} GROUP BY part"
-    )
+    return f"SELECT {buckets.expression} AS part, COUNT(*), SUM({row_hash(columns)}) FROM {rows} GROUP BY part"
 
 
-def hashes_statement(
-    database: str, table: str, columns: Sequence[SqlColumn], buckets: Buckets, numbers: Sequence[int]
-) -> str:
+def hashes_statement(rows: str, columns: Sequence[SqlColumn], buckets: Buckets, numbers: Sequence[int]) -> str:
     """Return the statement that gives the hashes of the keys and of the rows in some parts."""
-    return (
-        f"SELECT {row_hash(buckets.key)}, {row_hash(columns)} FROM {table_name(database, table)} "
-        f"WHERE {buckets.condition(numbers)}"
-    )
+    return f"SELECT {row_hash(buckets.key)}, {row_hash(columns)} FROM {rows} WHERE {buckets.condition(numbers)}"
 
 
 def rows_statement(
-    database: str,
-    table: str,
+    rows: str,
     columns: Sequence[SqlColumn],
     buckets: Buckets,
     *,
@@ -218,6 +207,6 @@ def rows_statement(
     shown = [row_hash(buckets.key), *(one.text for one in columns)]
     shown += [quoted(name) for name in (*(one.source.name for one in columns), *others)]
     return (
-        f"SELECT {', '.join(shown)} FROM {table_name(database, table)} WHERE ({buckets.condition(numbers)}) "
+        f"SELECT {', '.join(shown)} FROM {rows} WHERE ({buckets.condition(numbers)}) "
         f"AND {row_hash(buckets.key)} IN ({', '.join(map(str, keys))})"
     )

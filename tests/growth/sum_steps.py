@@ -55,13 +55,13 @@ def _statements(columns: list[SqlColumn]) -> object:
     numbers = range(len(columns))
     ranges, hashes = Buckets((columns[0],), 8, 1, 100), Buckets(tuple(columns), 8)
     made = [
-        sum_statement("d", "t", columns),
+        sum_statement("d.t", columns),
         row_hash(columns),
         misfits(columns),
-        bucket_statement("d", "t", columns, hashes),
+        bucket_statement("d.t", columns, hashes),
     ]
-    made += [ranges.condition(numbers), hashes.condition(numbers), hashes_statement("d", "t", columns, ranges, numbers)]
-    return [*made, rows_statement("d", "t", columns, ranges, numbers=numbers, keys=numbers, others=["x"])]
+    made += [ranges.condition(numbers), hashes.condition(numbers), hashes_statement("d.t", columns, ranges, numbers)]
+    return [*made, rows_statement("d.t", columns, ranges, numbers=numbers, keys=numbers, others=["x"])]
 
 
 SUM_STEPS: dict[str, Case] = {

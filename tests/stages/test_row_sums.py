@@ -156,7 +156,7 @@ def test_rows_of_all_types_have_one_sum_on_both_sides(server: Server) -> None:
         columns, rows = filled(cursor, "whole", list(MADE), times(200, 2000))
         for statement in SESSION:
             cursor.execute(statement)
-        cursor.execute(sum_statement("d", "whole", columns))
+        cursor.execute(sum_statement("d.whole", columns))
         count, summed, misfits = cursor.fetchall()[0]
         assert (count, misfits) == (rows.num_rows, 0)
         assert int(summed) == total(row_sums(rows.slice(0), [one.column for one in columns]))
@@ -178,7 +178,7 @@ def test_dates_that_no_calendar_has_are_null_and_counted(server: Server, value: 
             for place, source in enumerate(found)
             if (one := sql_column(SummedColumn(place, source.name, ("date", "timestamp_ntz")[place]), source))
         ]
-        cursor.execute(sum_statement("d", "dates", columns))
+        cursor.execute(sum_statement("d.dates", columns))
         count, summed, misfits = cursor.fetchall()[0]
         rows = pa.RecordBatch.from_pydict(
             {
@@ -201,7 +201,7 @@ def test_numbers_that_do_not_fit_are_null_and_counted(server: Server, kind: str,
         cursor.execute(f"INSERT INTO d.numbers VALUES (1), (0), ({most}), (NULL)")
         column = sql_column(SummedColumn(1, "a", lake), described(cursor, "numbers")[0])
         assert column is not None
-        cursor.execute(sum_statement("d", "numbers", [column]))
+        cursor.execute(sum_statement("d.numbers", [column]))
         count, summed, misfits = cursor.fetchall()[0]
         rows = pa.RecordBatch.from_pydict({"a": pa.array([1, 0, None, None]).cast(arrow_type(lake))})
         assert (count, misfits, int(summed)) == (4, 1, total(row_sums(rows, [column.column])))

@@ -64,6 +64,7 @@ def test_the_sum_of_every_type_is_the_servers(
     compared = compared_table(
         pipeline, TABLE, snapshot, source=TABLE, described=moment.tables()[TABLE], unknown={}
     )  # fmt: skip
+    assert compared is not None
     declared = {column(number): case.declared for number, case in enumerate(CASES)}
     assert {declared[one] for one in compared.left_out} == NEVER | LEFT_OUT.get(name, set())
     apart = {
@@ -72,7 +73,7 @@ def test_the_sum_of_every_type_is_the_servers(
         if (found := apart_in(moment, compared, one))
     }
     assert apart == {}
-    ((rows, summed, misfit),) = moment.rows(sum_statement("d", "types", compared.pairs))
+    ((rows, summed, misfit),) = moment.rows(sum_statement("d.types", compared.pairs))
     lake = sums_of_files(compared)
     assert (lake.rows, lake.compared) == (rows, int(summed))
     assert stored_total(snapshot) == lake.whole
