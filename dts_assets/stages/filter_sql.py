@@ -1,4 +1,7 @@
-"""Row filters as conditions of MySQL and MariaDB, for columns of which the server's value is proven to be the lake's."""
+"""Row filters as conditions of MySQL and MariaDB.
+
+They look at columns of which the server's value is proven to be the lake's.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dts_assets.model.row_filters import Comparison, Disjunction
+from dts_assets.stages.filter_sql import condition_of
 from dts_assets.stages.row_sums import SummedColumn, hashes_of, row_sums, row_texts, tagged, value_texts
 from dts_assets.stages.sum_sql import (
     Buckets,
@@ -64,8 +66,14 @@ def _statements(columns: list[SqlColumn]) -> object:
     return [*made, rows_statement("d.t", columns, ranges, numbers=numbers, keys=numbers, others=["x"])]
 
 
+def _filter(columns: list[SqlColumn]) -> object:
+    rows = Disjunction(tuple(Comparison(one.source.name, "=", 5) for one in columns))
+    return condition_of(rows, {one.source.name: one for one in columns})
+
+
 SUM_STEPS: dict[str, Case] = {
     "rows that are summed": (_rows, _sum_rows),
     "a long value that is summed": (_long, _sum_rows),
     "columns that a database sums": (_columns, _statements),
+    "columns of a filter in SQL": (_columns, _filter),
 }
