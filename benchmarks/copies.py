@@ -57,7 +57,7 @@ def select(bench: Workbench, bootstrap: Bootstrap, ranges: Sequence[str], folder
     add_driver(bench.spark, jdbc)
     began = time.monotonic()
     properties = {"driver": "org.mariadb.jdbc.Driver", "user": _USER, "password": _PASSWORD, "fetchsize": "10000"}
-    url = f"jdbc:mysql://{jdbc.host}:{jdbc.port}/shop?permitMysqlScheme=true"
+    url = f"jdbc:mysql://{jdbc.place}/shop?permitMysqlScheme=true"
     frame = bench.spark.read.jdbc(url, "orders", predicates=list(ranges), properties=properties)
     frame.write.mode("overwrite").option("compression", "zstd").parquet(str(folder))
     return time.monotonic() - began

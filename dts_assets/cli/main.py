@@ -46,6 +46,7 @@ COMMANDS_IN_MODULES = {
     "statements": "dts_assets.cli.statements:statements",
     "spark-server": "dts_assets.cli.spark_server:spark_server",
     "tables": "dts_assets.cli.tables:tables",
+    "verify": "dts_assets.cli.verify:verify_command",
 }
 
 COMMAND_GROUP = "dts_assets.commands"

@@ -24,6 +24,7 @@ from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, ta
 from dts_assets.defs.table_assets import graph_tables, table_assets
 from dts_assets.defs.table_states import states_job
 from dts_assets.defs.topic import topic_check, watch_sensor
+from dts_assets.defs.verification import compared_assets, equality_checks, verify_job, verify_schedule
 from dts_assets.settings.models import Settings, Subscription
 
 
@@ -91,4 +92,10 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         jobs.append(tables_job(subscription, shown))
         sensors.append(automation_sensor(subscription, keys) if by_conditions else tables_sensor(subscription))
     schedules = [maintenance_schedule(subscription, upkeep)]
-    return dg.Definitions(assets, jobs=jobs, schedules=schedules, sensors=sensors, asset_checks=checks)
+    compared = compared_assets(subscription, shown)
+    if compared:
+        checks.append(equality_checks(subscription, compared))
+        jobs.append(verify_job(subscription, compared))
+        schedule = verify_schedule(subscription)
+        schedules += [] if schedule is None else [schedule]
+    return dg.Definitions(assets, jobs=jobs, sensors=sensors, schedules=schedules, asset_checks=checks)

@@ -9,7 +9,7 @@ commands, such as a failed check, and no errors::
     ├─ SourceError                      10  where messages come from
     │  ├─ CaptureError                      the folder is not a capture, or not the one that the settings describe
     │  ├─ CaptureGrownError                 a capture that was declared complete has more messages than were stored
-    │  ├─ DatabaseError                     a database that tables are copied from refuses to be read
+    │  ├─ DatabaseError                     the source database cannot be read
     │  │  └─ UnreachableDatabaseError           it does not answer; it may later
     │  ├─ CopyError                         a table cannot be copied
     │  └─ BrokerError                       a Kafka broker, or its answer, is not what the settings describe
@@ -61,9 +61,8 @@ commands, such as a failed check, and no errors::
     ├─ FullDatabasesError               2   databases of such a server have tables already
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 
-Classes below SourceError, MachineError and a few others are in the modules of this room, all others here. An error is made from
-facts, keeps them as attributes and builds its sentence itself: what is wrong, where, and what to do. All of them survive
-pickling, because Spark and Dagster carry them between processes. None ever holds a payload or a secret.
+Classes below these are in the modules of this room. An error is made from facts and builds its sentence itself: what is wrong,
+where, and what to do. All of them survive pickling between processes. None ever holds a payload or a secret.
 """
 
 from __future__ import annotations
@@ -410,8 +409,7 @@ class NotReadyError(WindowError):
     def message(self) -> str:
         """Return every window with the Kafka partitions it waits for."""
         windows = "; ".join(
-            f"{window}: {', '.join(f'p{partition:02d}' for partition in partitions)}"
-            for window, partitions in sorted(self.missing.items())
+            f"{key}: {', '.join(f'p{n:02d}' for n in some)}" for key, some in sorted(self.missing.items())
         )
         return (
             f"Partitions of {self.subscription} cannot be made yet, {self.needed} is missing for {windows}. Materialize "

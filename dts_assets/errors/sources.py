@@ -53,6 +53,25 @@ class CaptureGrownError(SourceError):
 
 
 @dataclass(eq=False)
+class DatabaseError(SourceError):
+    """A source database that cannot be read at ``place``, its address. ``what`` is a clause about it."""
+
+    place: str
+    what: str
+
+    def message(self) -> str:
+        """Return the address and what is wrong."""
+        return f"The source database at {self.place} cannot be read: {self.what}."
+
+
+@dataclass(eq=False)
+class UnreachableDatabaseError(DatabaseError):
+    """A source database that does not answer, or breaks the connection off; it may answer later."""
+
+    retriable: ClassVar[bool] = True
+
+
+@dataclass(eq=False)
 class BrokerError(SourceError):
     """A Kafka broker that cannot be used. ``servers`` are its bootstrap addresses, ``what`` is a clause about it."""
 

@@ -41,7 +41,7 @@ def server_of(bootstrap: Bootstrap) -> MySqlServer:
     """Return the database that a bootstrap reads; it has one."""
     jdbc = bootstrap.source.jdbc
     assert jdbc is not None, "the caller looks at the kind of source"
-    return MySqlServer(jdbc.host, jdbc.port, jdbc.user, jdbc.password)
+    return MySqlServer(jdbc.place)
 
 
 def copy_from_database(work: Copying, server: MySqlServer, table: TableId, kind: CopyKind) -> CopiedTable:

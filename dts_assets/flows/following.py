@@ -30,8 +30,9 @@ from dts_assets.stages.followed_schemas import (
     unchanged_columns,
 )
 from dts_assets.stages.row_origins import RowOrigin
+from dts_assets.stages.row_sums import SummedColumn
 from dts_assets.stages.value_paths import ValuePath
-from dts_assets.store.columns import flat_name
+from dts_assets.store.columns import OWN_COLUMNS, ROW_SUM, flat_name
 from dts_assets.store.files import WriteTarget, with_columns
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema
 
@@ -177,6 +178,7 @@ def following(
     formers = [names[place] if names[place] in stay else stands.own(stored[place]) for place in shown]
     formers += [name if name in there else None for name, _ in wanted[len(shown) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
+    fields = with_sums_of(fields, there)
     planned_target, planned = pipeline.lake.planned(path, fields, "")
     as_they_stand = all(
         is_read_as_it_stands(one, stands.types.get(name or ""), kind.type)
@@ -224,6 +226,19 @@ def following(
         )
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
     return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins, added)
+
+
+def with_sums_of(fields: Sequence[PlannedField], there: Mapping[str, str]) -> list[PlannedField]:
+    """Return the columns that a table gets, with a new one of rows' sums if needed.
+
+    Sums that stand stay as long as no column goes, and no text becomes another one. ``there`` are the columns as the table has
+    them.
+    """
+    kinds = {one.former: SummedColumn(0, one.name, one.type).kind for one in fields}
+    own = {name: SummedColumn(0, name, kind).kind for name, kind in there.items() if name not in OWN_COLUMNS}
+    if all(kinds.get(name) == kind for name, kind in own.items()):
+        return [*fields]
+    return [replace(one, former=None) if one.name == ROW_SUM else one for one in fields]
 
 
 @dataclass(frozen=True, slots=True)

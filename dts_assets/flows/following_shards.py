@@ -7,7 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dts_assets.flows.followed_tables import FollowedTables
-from dts_assets.flows.following import ChangesOrigin, FollowedPart, Following, names_that_stand, stored_names
+from dts_assets.flows.following import (
+    ChangesOrigin,
+    FollowedPart,
+    Following,
+    names_that_stand,
+    stored_names,
+    with_sums_of,
+)
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldWay
@@ -103,6 +110,7 @@ def following_shards(
     formers = _formers(tuple(held.values()), [name for name, _ in wanted[: len(keyed)]], there)
     formers += [name if name in there else None for name, _ in wanted[len(keyed) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
+    fields = with_sums_of(fields, there)
     planned_target, planned = pipeline.lake.planned(path, fields, "")
     standing = added = None
     if step.before is not None:

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from dts_assets.errors.databases import DatabaseError
+from dts_assets.errors.sources import DatabaseError
 from dts_assets.flows.spark_tasks import run_partitions
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk
 from dts_assets.model.positions import SourcePosition
-from dts_assets.settings.bootstrap import Jdbc
+from dts_assets.settings.databases import Jdbc
 from dts_assets.sources.mysql_server import BinlogPlace, SourceTable, sql_table, sql_value
 from dts_assets.stages.copied_texts import copy_query
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
@@ -71,7 +71,7 @@ def read_chunks(
         properties={
             "driver": _CLASS,
             "user": jdbc.user,
-            "password": jdbc.password,
+            "password": jdbc.place.password,
             "fetchsize": _FETCH,
             "sessionInitStatement": _SNAPSHOT if tells_position else _IN_UTC,
         },
@@ -101,7 +101,7 @@ def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:
             f"Spark cannot fetch its driver {DRIVER} ({type(error).__name__}); where there is no network, name the jar "
             "under spark.conf as spark.jars"
         )
-        raise DatabaseError(f"{jdbc.host}:{jdbc.port}", what) from None
+        raise DatabaseError(str(jdbc.place), what) from None
 
 
 def _url(jdbc: Jdbc) -> str:
@@ -111,9 +111,10 @@ def _url(jdbc: Jdbc) -> str:
 
     Spark takes ``jdbc:mariadb`` for a database that quotes names with ``"``, which is a text there.
     """
-    host = f"[{jdbc.host}]" if ":" in jdbc.host else jdbc.host
+    place = jdbc.place
+    host = f"[{place.host}]" if ":" in place.host else place.host
     options = "&".join(filter(None, ["permitMysqlScheme=true", "connectionTimeZone=UTC", jdbc.options]))
-    return f"jdbc:mysql://{host}:{jdbc.port}/?{options}"
+    return f"jdbc:mysql://{host}:{place.port}/?{options}"
 
 
 def _predicate(table: SourceTable, chunk: CopiedChunk) -> str:

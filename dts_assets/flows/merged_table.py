@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from dts_assets.errors import LakeTableError
+from dts_assets.flows.row_sum_counts import RowSummer
 from dts_assets.flows.snapshot_files import AddedColumns, HeldColumns, HeldFile, HeldRows
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.flows.table_rules import WAY_OUT
@@ -16,6 +17,7 @@ from dts_assets.model.added_columns import CANONICAL
 from dts_assets.model.columns import Column
 from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.model.stored_filters import StoredFilter
+from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import NO_TIME, Counted, RowShape, Truncation
 from dts_assets.stages.document_fields import with_fields
@@ -57,7 +59,7 @@ class MergedTable:
     them came with values that no statement says where rows are read as they stand. Files that are made ``between_steps`` have
     the marks of values that are not known. ``eras`` are those of a history that statements change; the changes of rows that
     came from other names stand in ``arrivals``, by the numbers in the eras. ``row_filter`` judges the rows of changes that
-    could not be judged before; None where there is no such change.
+    could not be judged before; None where there is no such change. ``sums`` says how the sum of the rows goes on.
     """
 
     layer: str
@@ -82,6 +84,7 @@ class MergedTable:
     eras: tuple[VersionEra, ...] = ()
     arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
     row_filter: StoredFilter | None = None
+    sums: SumPlan | None = None
 
     @property
     def shape(self) -> RowShape:
@@ -111,6 +114,11 @@ class MergedTable:
         """Return how many values of rows no rule of servers tells, by the columns that the table has."""
         found, names = count_unknown(rows), self.shape.names
         return Counter({key_in_map(name) or name: count for name, count in found.items() if name in names})
+
+    @property
+    def summer(self) -> RowSummer | None:
+        """The part of a task that adds sums to stored rows; None where the table has none."""
+        return RowSummer.of(self.written_to, self.sums)
 
     @property
     def again(self) -> Hashes | None:

@@ -20,9 +20,11 @@ from dts_assets.flows.snapshot_jobs import expired_versions, file_groups, merged
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, commit_files
 from dts_assets.flows.snapshot_tasks import RefreshResult, RefreshTask, put_in_order
 from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.sum_plans import sum_plan
 from dts_assets.model.columns import Column
 from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.frontier import EMPTY_FRONTIER
+from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.planning.pauses import Fault
@@ -32,13 +34,20 @@ from dts_assets.store.converted_columns import PlannedColumns
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.lake import StoredFile, TableState
 
+_SUMMED_BYTES = 256 << 20
+"""The most stored bytes of a table that is written anew to get the sum of its rows.
+
+A larger one waits for its next rebuild.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class _Work:
     """The files of one table that are written anew, and those that expired versions leave.
 
     ``state`` is the Iceberg snapshot that they are part of. Versions that ended before ``expired_before`` go, in microseconds.
-    ``target`` is the place for files with ``converted`` columns; None where no column is converted.
+    ``target`` is the place for files with ``converted`` columns; None where no column is converted. ``sums`` says how the sum of
+    the rows goes on.
     """
 
     columns: tuple[Column, ...]
@@ -48,6 +57,7 @@ class _Work:
     expired_before: int = NO_TIME
     target: WriteTarget | None = None
     converted: PlannedColumns | None = None
+    sums: SumPlan | None = None
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
@@ -130,7 +140,8 @@ def _conversion(
     if SnapshotState.of_text(state.properties[STATE_PROPERTY]).present is not None:
         return None  # a merged table follows the statements of its shards, and has present types, too
     files = pipeline.lake.data_files(path, snapshot_id=state.snapshot_id, applies_deletes=True)
-    return _Work(columns, state, tuple(files), target=conversion[0], converted=conversion[1])
+    sums = sum_plan(pipeline, layer.name, table, conversion[0], anew=True)
+    return _Work(columns, state, tuple(files), target=conversion[0], converted=conversion[1], sums=sums)
 
 
 def _written_anew(
@@ -169,7 +180,8 @@ def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Colum
         FileShape(file.bytes, file.rows, file.deleted_rows, tuple(file.partition.values()), file.is_former)
         for file in files
     )
-    chosen = files_to_compact(list(shapes))
+    sums = _sum_plan(pipeline, layer, table, files)
+    chosen = range(len(files)) if sums is not None and sums.anew else files_to_compact(list(shapes))
     worn = tuple(files[number] for number in chosen)
     known = SnapshotState.of_text(state.properties[STATE_PROPERTY])
     columns = columns if known.present is None else known.present.stored(columns)
@@ -180,13 +192,26 @@ def _work(pipeline: Pipeline, layer: Layer, table: TableId, columns: tuple[Colum
         for number, file in enumerate(files)
         if number not in taken and file.least.get("_valid_to", expired_before) < expired_before
     )
-    return _Work(columns, state, worn, expiring, expired_before) if worn or expiring else None
+    return _Work(columns, state, worn, expiring, expired_before, sums=sums) if worn or expiring else None
+
+
+def _sum_plan(pipeline: Pipeline, layer: Layer, table: TableId, files: Sequence[StoredFile]) -> SumPlan | None:
+    """Return how the sum of a table's rows goes on.
+
+    A table whose sum nobody knows, since a column went or because it is older than sums, has its files written anew.
+    """
+    path = pipeline.table_path(layer.name, table)
+    plan = sum_plan(pipeline, layer.name, table, pipeline.lake.target(path, ""), anew=False)
+    if plan is None or plan.counts_gone or sum(file.bytes for file in files) > _SUMMED_BYTES:
+        return plan
+    return replace(plan, anew=True)
 
 
 def _tasks(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, run: str) -> list[RefreshTask]:
     merged = replace(
         merged_table(pipeline, layer, table, work.columns, Counted(EMPTY_FRONTIER), run, target=work.target),
         expired_before=work.expired_before,
+        sums=work.sums,
     )
     worn = {file.path for file in work.worn}
     return [
@@ -214,4 +239,5 @@ def _commit(pipeline: Pipeline, layer: Layer, table: TableId, work: _Work, resul
         columns=work.converted,
         # The former files are then needed by nobody. Where columns become another type, tags stay with the type of their cut.
         tags=TagChange(moves=True) if work.converted is None else None,
+        sums=work.sums,
     )

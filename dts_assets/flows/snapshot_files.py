@@ -303,15 +303,18 @@ class HeldRows:
     def chosen(self, mask: Mask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a mask, with marks where values of some are not known."""
         marked = self._columns is not None or self._added is not None or UNKNOWN in self._stored
-        yield from self._of_mask(mask, [*self._schema.names, *([UNKNOWN] if marked else [])])
+        yield from self.of_mask(mask, [*self._schema.names, *([UNKNOWN] if marked else [])])
 
-    def _of_mask(self, mask: Mask, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def of_mask(self, mask: Mask, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of the rows of a mask. Row groups without such a row are not read."""
         at = 0
-        for batch in self._batches(names):
-            here = mask[at : at + batch.num_rows]
-            at += batch.num_rows
-            if here.any():
-                yield batch.filter(pa.array(here))
+        for group in range(self._file.num_row_groups):
+            count = self._file.metadata.row_group(group).num_rows
+            here, at, done = mask[at : at + count], at + count, 0
+            for batch in self._batches(names, [group]) if here.any() else ():
+                mine, done = here[done : done + batch.num_rows], done + batch.num_rows
+                if mine.any():
+                    yield batch.filter(pa.array(mine))
 
     def unknown(self, mask: Mask) -> Counter[str]:
         """Return how many rows of a mask are NULL in columns whose values no statement says."""
@@ -320,7 +323,7 @@ class HeldRows:
         if not self._added.read:
             return Counter({name: int(mask.sum()) for names in self._added.names for name in names})
         found = Counter[str]()
-        for rows in self._of_mask(mask, [*self._added.read, UNKNOWN]):
+        for rows in self.of_mask(mask, [*self._added.read, UNKNOWN]):
             found += count_unknown(rows)
         return found
 

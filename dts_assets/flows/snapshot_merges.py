@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -18,6 +18,7 @@ from dts_assets.flows.layers import Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
+from dts_assets.flows.row_sum_counts import stored_sums
 from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, by_size, looks_of, plan_merge
 from dts_assets.flows.snapshot_tasks import (
     Looked,
@@ -30,8 +31,10 @@ from dts_assets.flows.snapshot_tasks import (
     write_share,
 )
 from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
+from dts_assets.flows.sum_plans import sum_plan
 from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
+from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.commit import stands_at
@@ -89,7 +92,7 @@ def merge_rows(
     planned = do_apart(
         layer.name,
         [table for table in looked if table not in done.faults],
-        lambda table: plan_merge(pipeline, by_table[table], looked[table], run),
+        lambda table: with_sum_plan(pipeline, plan_merge(pipeline, by_table[table], looked[table], run)),
     )
     done.faults.update(planned.faults)
     small = {table: merge for table, merge in planned.results.items() if merge.is_small}
@@ -224,7 +227,16 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
         rebuilds=job.plan.rebuilds,
         columns=job.planned,
         tags=job.tags,
+        sums=merge.merged.sums,
     )
+
+
+def with_sum_plan(pipeline: Pipeline, merge: Merge) -> Merge:
+    """Return a merge that goes on with the sum of its table's rows."""
+    job, merged = merge.job, merge.merged
+    anew = job.plan.rebuilds or job.has_steps or merged.held_columns is not None
+    plan = sum_plan(pipeline, job.layer.name, job.table, merged.target, anew=anew)
+    return merge if plan is None else replace(merge, merged=replace(merged, sums=plan))
 
 
 def commit_files(
@@ -240,12 +252,13 @@ def commit_files(
     same_rows: bool = False,
     columns: PlannedColumns | PlannedSchema | None = None,
     tags: TagChange | None = None,
+    sums: SumPlan | None = None,
 ) -> None:
     """Commit the files of a layer's table in one Iceberg snapshot that carries ``state``.
 
     ``current`` is the Iceberg snapshot that the work was planned on, ``applied`` are the delete files that tasks have applied.
     ``rebuilds`` says that no file stays, ``same_rows`` that the new files hold the rows of the removed ones. ``columns`` and
-    ``tags`` come in the same commit.
+    ``tags`` come in the same commit, and the sum of the rows behind it that ``sums`` tells.
 
     Raises:
         StaleGenerationError: Another run has written the snapshot since.
@@ -256,7 +269,11 @@ def commit_files(
         pipeline.table_path(layer.name, table),
         {},
         [file for result in results for file in result.written],
-        properties={STATE_PROPERTY: state, **({UNKNOWN_PROPERTY: json.dumps(unknown)} if unknown else {})},
+        properties={
+            STATE_PROPERTY: state,
+            **({UNKNOWN_PROPERTY: json.dumps(unknown)} if unknown else {}),
+            **stored_sums(sums, (result.sums for result in results)),
+        },
         keep=None if rebuilds else lambda file: file.file_path not in removed,
         assertion=stands_at(current),
         deletes=[file for result in results for file in result.deletes],

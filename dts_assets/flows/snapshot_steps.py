@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_jobs import Merge, SnapshotJob, looks_of, plan_merge
-from dts_assets.flows.snapshot_merges import MergedRows, commit_files, results_of, unknown_values
+from dts_assets.flows.snapshot_merges import MergedRows, commit_files, results_of, unknown_values, with_sum_plan
 from dts_assets.flows.snapshot_tasks import RefreshResult, look_through
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
+from dts_assets.model.stored_sums import NO_CHANGE, SumChange
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.files import WrittenFile
@@ -44,7 +45,7 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
             )
             fault = _fault(one.fault for one in looked)
             if fault is None:
-                merges.append(plan_merge(pipeline, mine, looked, run))
+                merges.append(with_sum_plan(pipeline, plan_merge(pipeline, mine, looked, run)))
                 results = results_of(merges[-1], session)
                 files.take(results)
                 fault = _fault(one.fault for one in results)
@@ -63,9 +64,10 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
         [table],
         lambda _: commit_files(
             pipeline, layer, table,
-            [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown)],
+            [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown,
+                           sums=files.sums)],
             state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
-            columns=job.planned, tags=job.tags,
+            columns=job.planned, tags=job.tags, sums=merges[-1].merged.sums,
         ),
     )  # fmt: skip
     return MergedRows(dict(committed.faults), {table: files.not_removed}, {table: files.unknown})
@@ -89,6 +91,7 @@ class _Files:
     superseded: list[WrittenFile] = field(default_factory=list)
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Mapping[str, int] = field(default_factory=dict)
+    sums: SumChange = NO_CHANGE
 
     def take(self, results: Sequence[RefreshResult]) -> None:
         """Take the files of a step in, which removes rows from files by new files alone."""
@@ -105,3 +108,4 @@ class _Files:
                 self.standing[file.path] = StoredFile(file.path, values, file.rows, file.bytes)
             self.not_removed += result.not_removed
         self.unknown = unknown_values(results)
+        self.sums = sum((one.sums for one in results), NO_CHANGE)  # each step writes all rows anew

@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.merged_table import MergedTable
+from dts_assets.flows.row_sum_counts import RowSummer
 from dts_assets.flows.snapshot_files import HeldFile, HeldRows, TouchedRows
 from dts_assets.flows.stored_changes import stored_changes
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
+from dts_assets.model.stored_sums import NO_CHANGE, SumChange
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.row_removals import Removal, removal_of
@@ -67,7 +69,8 @@ class RefreshResult:
 
     The new files hold the untouched rows of the removed files, and the changed rows. ``deletes`` list the touched rows of files
     that stay. ``fault`` says that no file was written because the task failed. ``not_removed`` counts the removals of a bag that
-    removed nothing. ``unknown`` counts by column the values of rows that are NULL because no rule of servers tells them.
+    removed nothing. ``unknown`` counts by column the values of rows that are NULL because no rule of servers tells them. ``sums``
+    says what the task did to the sum of the rows.
     """
 
     table: TableId
@@ -77,6 +80,7 @@ class RefreshResult:
     fault: Fault | None = None
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Mapping[str, int] = field(default_factory=dict)
+    sums: SumChange = NO_CHANGE
 
     @property
     def changes(self) -> bool:
@@ -200,9 +204,10 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
             parts.append(Operations.of_bytes(piece))
         made = merged.rows_of(parts)
         with TableWriter(merged.written_to, attempt) as writer:
-            writer.write(merged.stored(made.rows))
-            unknown = merged.unknown(made.rows)
-            return RefreshResult(merged.table, (), writer.close(), not_removed=made.not_removed, unknown=unknown)
+            left = _Left(merged, attempt, writer)
+            left.write(made.rows)
+            left.not_removed = made.not_removed
+            return left.result()
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
 
@@ -281,15 +286,26 @@ class _Left:
     deletes: list[WrittenDeletes] = field(default_factory=list)
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Counter[str] = field(default_factory=Counter)
+    sums: SumChange = NO_CHANGE
+    summer: RowSummer | None = field(init=False)
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows, and count their values that are not known."""
+    def __post_init__(self) -> None:
+        self.summer = self.merged.summer
+
+    def write(self, rows: pa.RecordBatch, *, stood: bool = False) -> None:
+        """Write rows with their sums, and count their values that are not known. Rows that ``stood`` may have a sum."""
         self.unknown += self.merged.unknown(rows)
-        self.writer.write(self.merged.stored(rows))
+        rows = self.merged.stored(rows)
+        if self.summer is not None and rows.num_rows:
+            rows, added = self.summer.with_sums(rows, stood=stood)
+            self.sums += SumChange(kept=added) if stood else SumChange(made=added)
+        self.writer.write(rows)
 
     def take_out(self, snapshot: HeldRows, gone: Mask) -> None:
         """Take rows out of a file that stands."""
         held, stay = snapshot.held, snapshot.live & ~gone
+        if self.summer is not None and self.merged.sums is not None and self.merged.sums.counts_gone and gone.any():
+            self.sums += SumChange(gone=self.summer.of_gone(snapshot, gone))
         if not (held.rewrite or gone.any()):
             self.unknown += snapshot.unknown(stay)
             return
@@ -300,7 +316,7 @@ class _Left:
         if held.rewrite or way is Removal.REWRITE:
             self.removed.append(held.path)
             for batch in snapshot.chosen(stay):
-                self.write(batch)
+                self.write(batch, stood=True)
             return
         self.unknown += snapshot.unknown(stay)
         # A delete file that concerns other files, too, cannot go.
@@ -326,6 +342,7 @@ class _Left:
             tuple(self.deletes),
             not_removed=self.not_removed,
             unknown=self.unknown,
+            sums=self.sums,
         )
 
 

@@ -2,80 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Any
-from urllib.parse import parse_qsl
-
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic import model_validator as check_whole
-from pydantic.json_schema import SkipJsonSchema
 
+from dts_assets.settings.databases import Jdbc
 from dts_assets.settings.places import AbsolutePath, Part
-from dts_assets.settings.values import VALUE, Glob, Hidden, is_port, mistake
-
-_URL = re.compile(
-    r"jdbc:(?:mariadb|mysql)://(?P<host>\[[^\]]+\]|[^:/?]+)(?::(?P<port>[^/?]*))?(?:/(?P<database>[^?]*))?(?:\?(?P<rest>.*))?"
-)
-
-
-def _address(url: str) -> str:
-    found = _URL.fullmatch(url)
-    if found is None:
-        raise mistake(f"{VALUE} is no address of a MySQL or a MariaDB", "write jdbc:mariadb://host:3306/")
-    if found.group("port") is not None and not is_port(found.group("port")):
-        raise mistake("the port is none", "write jdbc:mariadb://host:3306/ with a port from 1 to 65535")
-    names = {name.lower() for name, _ in parse_qsl(found.group("rest") or "", keep_blank_values=True)}
-    if names & {"user", "password"}:
-        raise mistake("the address has a user or a password", "write user: and password: beside url:")
-    return url
-
-
-def _with_password(schema: dict[str, Any]) -> None:
-    text = "The user's password, best as a variable of the environment: ${DB_PASSWORD}."
-    schema["properties"]["password"] = {"type": "string", "description": text}
-
-
-class Jdbc(Part):
-    """A database, and the user that reads it. ``repr`` shows no password."""
-
-    url: Annotated[str, AfterValidator(_address)] = Field(description="The address: jdbc:mariadb://host:3306/.")
-    user: str = Field(min_length=1, description="A user with SELECT, and REPLICATION CLIENT or BINLOG MONITOR.")
-    secret: SkipJsonSchema[Hidden] = Field(default_factory=Hidden, alias="<secret>", repr=False, exclude=True)
-
-    model_config = ConfigDict(json_schema_extra=_with_password)
-
-    @check_whole(mode="before")
-    @classmethod
-    def _hide(cls, values: object) -> object:
-        if not isinstance(values, Mapping) or "password" not in values:
-            return values
-        rest = {key: value for key, value in values.items() if key != "password"}
-        return {**rest, "<secret>": {"password": values["password"]}}
-
-    @property
-    def password(self) -> str:
-        """The user's password."""
-        return self.secret.get("password", "")
-
-    @property
-    def host(self) -> str:
-        """The name or address of the server: ``db.example.org``."""
-        return self._part("host").strip("[]")
-
-    @property
-    def port(self) -> int:
-        """The port of the server."""
-        return int(self._part("port") or 3306)
-
-    @property
-    def options(self) -> str:
-        """The options behind the address: ``sslMode=verify-full``."""
-        return self._part("rest")
-
-    def _part(self, name: str) -> str:
-        found = _URL.fullmatch(self.url)
-        return "" if found is None else found.group(name) or ""
+from dts_assets.settings.values import Glob, mistake
 
 
 class CopySource(Part):

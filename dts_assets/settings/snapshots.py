@@ -17,6 +17,7 @@ from dts_assets.settings.layouts import SnapshotLayout
 from dts_assets.settings.places import Part
 from dts_assets.settings.schema_changes import columns_for, policy_for, policy_requests
 from dts_assets.settings.values import Deletes, Glob, SchemaChanges
+from dts_assets.settings.verification import Verification
 
 
 class Snapshots(Part):
@@ -53,6 +54,10 @@ class Snapshots(Part):
         description="Fields of documents that are columns of snapshots, by globs: {city: address.city}.",
     )
 
+    verify: Verification = Field(
+        default_factory=Verification, description="How snapshots are compared with the source."
+    )
+
     @cached_property
     def routes(self) -> Routes:
         """The routes from source tables to lake tables."""
@@ -80,6 +85,10 @@ class Snapshots(Part):
         layouts = [f"{glob} {'/'.join(one.partition)} {'/'.join(one.sort)}" for glob, one in self.layout.items()]
         documents = document_requests(self.documents, self.flatten)
         return (*deletes, *policy_requests(self.schema_changes), *sorted(self.audit_columns), *layouts, *documents)
+
+    def carries_sum(self, table: TableId) -> bool:
+        """Tell whether the snapshot of a table carries the sum of its rows."""
+        return not any(self.routes.means(table, glob) for glob in self.verify.without_sums)
 
     def layout_of(self, table: TableId) -> Layout:
         """Return the layout of a table's snapshot."""

@@ -11,20 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dts_assets.errors.databases import CopyError, DatabaseError, UnreachableDatabaseError
-from dts_assets.errors.machine import MissingExtraError
+from dts_assets.errors.databases import CopyError
+from dts_assets.errors.sources import DatabaseError
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
+from dts_assets.sources.live_database import TableAlteredError, binlog_position, connected, explained
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 _OWN = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 """The databases of the server itself."""
-
-_ACCESS_DENIED = (1044, 1045, 1142, 1227, 1698)
-_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +63,10 @@ class SourceTable:
 
 @dataclass(slots=True)
 class MySqlServer:
-    """The address of a server, and the questions to it. The password is in no text of the value."""
+    """A server, and the questions to it, which are asked within :meth:`connected`."""
 
-    host: str
-    port: int
-    user: str
-    password: str = field(default="", repr=False)
-    socket: str | None = None
+    place: DatabasePlace
     _connection: Connection | None = field(default=None, init=False, repr=False)
-
-    @property
-    def place(self) -> str:
-        """Host and port, for people."""
-        return f"{self.host}:{self.port}"
 
     @contextmanager
     def connected(self) -> Iterator[MySqlServer]:
@@ -84,55 +74,29 @@ class MySqlServer:
 
         Raises:
             MissingExtraError: The driver is not installed.
-            DatabaseError: The server refuses the user.
-            UnreachableDatabaseError: Nobody answers.
+            DatabaseError: The server lets nobody in.
         """
-        try:
-            import pymysql
-        except ImportError as missing:
-            raise MissingExtraError("A copy from a database", "mysql", str(missing.name)) from None
-        place = {"unix_socket": self.socket} if self.socket else {"host": self.host, "port": self.port}
-        try:
-            self._connection = pymysql.connect(
-                **place, user=self.user, password=self.password, charset="utf8mb4", autocommit=True,
-                connect_timeout=_SECONDS, init_command="SET time_zone = '+00:00'",
-            )  # fmt: skip
-        except pymysql.err.MySQLError as error:
-            raise self._fault(error) from None
-        try:
-            yield self
-        finally:
-            self._connection.close()
-            self._connection = None
+        with connected(self.place) as connection:
+            self._connection = connection
+            self.rows("SET time_zone = '+00:00'")
+            try:
+                yield self
+            finally:
+                self._connection = None
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement.
 
         Raises:
-            DatabaseError: The server refuses the statement.
-            UnreachableDatabaseError: The connection broke off.
+            DatabaseError: The server refuses the statement, or does not answer.
         """
-        import pymysql
-
         assert self._connection is not None, "questions are asked within connected()"
         try:
-            with self._connection.cursor() as cursor:
+            with explained(self.place), self._connection.cursor() as cursor:
                 cursor.execute(statement, values or None)
                 return list(cursor.fetchall())
-        except pymysql.err.MySQLError as error:
-            raise self._fault(error) from None
-
-    def _fault(self, error: Exception) -> DatabaseError:
-        """Return an error for people; the server's own text is left out, since it may quote values."""
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        if code in _ACCESS_DENIED:
-            rights = "SELECT, and REPLICATION CLIENT or BINLOG MONITOR to see the position of the binlog"
-            return DatabaseError(self.place, f"it refuses the user {self.user} (error {code}); grant {rights}")
-        if code in (0, 2003, 2006, 2013, 1040, 1053):
-            return UnreachableDatabaseError(
-                self.place, f"it does not answer, or broke the connection off (error {code})"
-            )
-        return DatabaseError(self.place, f"it refuses a question (error {code})")
+        except TableAlteredError:
+            raise DatabaseError(str(self.place), "a table was altered or dropped meanwhile; copy it again") from None
 
     @property
     def is_mariadb(self) -> bool:
@@ -143,18 +107,12 @@ class MySqlServer:
         """Return the end of the binlog now.
 
         Raises:
-            DatabaseError: The server writes no binlog, or the user may not see its position.
+            DatabaseError: The server writes no binlog, or the account may not see its position.
         """
-        try:
-            found = self.rows("SHOW MASTER STATUS")
-        except DatabaseError as error:
-            if isinstance(error, UnreachableDatabaseError) or "error 1064" not in error.what:
-                raise
-            found = self.rows("SHOW BINARY LOG STATUS")  # since MySQL 8.4
-        if not found:
-            what = "it writes no binlog (log_bin), so nothing tells which changes its rows hold; name a server that writes one"
-            raise DatabaseError(self.place, what)
-        return BinlogPlace.of(found[0][0], found[0][1])
+        assert self._connection is not None, "questions are asked within connected()"
+        with explained(self.place), self._connection.cursor() as cursor:
+            file_name, position, _ = binlog_position(cursor, self.place)
+        return BinlogPlace.of(file_name, position)
 
     def tables(self, takes: Callable[[TableId], bool]) -> list[TableId]:
         """Return the tables of the server that a function takes, by name.
@@ -180,7 +138,7 @@ class MySqlServer:
             names,
         )
         if not found:
-            what = f"the database at {self.place} shows no such table to {self.user}"
+            what = f"the database at {self.place} shows no such table to {self.place.user}"
             raise CopyError(str(table), what, "look at its name, and grant SELECT on it")
         columns = tuple(ColumnShape(_text(name), _text(kind), _text(key) == "PRI") for name, kind, key in found)
         keys = self.rows(

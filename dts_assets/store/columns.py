@@ -163,16 +163,20 @@ COPIED: tuple[NamedType, ...] = (
 They are the copy, the chunk, its key range and its low watermark.
 
 A repair has rows that the source does not have, ``removed``, of which only the key is told."""
+ROW_SUM = "_sum"
+"""The column of a snapshot with each row's part of the sum of all."""
 
 SNAPSHOT_SYSTEM: tuple[NamedType, ...] = (
     ("_event_time", "timestamp"),
     ("_kafka_partition", "int"),
     ("_kafka_offset", "bigint"),
     ("_invalid", "map<string,string>"),
+    (ROW_SUM, "bigint"),
 )
 """The columns of a snapshot that are not the source's.
 
-``_invalid`` has the source's text of values that do not fit their column, where the row has any, by the column's name.
+``_invalid`` has the source's text of values that do not fit their column, where the row has any, by the column's name. ``_sum``
+has the row's part of the table's sum (``stages/row_sums.py``).
 """
 
 HISTORY_SYSTEM: tuple[NamedType, ...] = (
@@ -199,6 +203,9 @@ RESERVED = frozenset(
     {DELETED_AT, NEW_COLUMNS, *AUDITED, *ICEBERG_NAMES} | {name for name, _ in (*SNAPSHOT_SYSTEM, *HISTORY_SYSTEM)}
 )
 """The names that a column cannot keep in the flat tables, in whatever case: it is called ``_source_<name>``."""
+
+OWN_COLUMNS = frozenset({*dict(SNAPSHOT_SYSTEM), *AUDITED, DELETED_AT, NEW_COLUMNS})
+"""The columns of a snapshot that are not the source's, those on request among them."""
 
 _RENAMED = "_source_"
 

@@ -77,7 +77,7 @@ class WriteTarget:
         return pa.ipc.read_schema(pa.BufferReader(self.schema))
 
 
-_FIRST_OWN_ID = 1 << 30
+FIRST_OWN_ID = 1 << 30
 """The first field id of columns that no table has."""
 
 
@@ -87,7 +87,7 @@ def with_columns(target: WriteTarget, columns: Iterable[NamedType], *, first: in
     ``first`` is the number of the first of them among all such columns, which tells them apart from step to step.
     """
     more = [
-        field.with_metadata({FIELD_ID: str(_FIRST_OWN_ID + first + number).encode()})
+        field.with_metadata({FIELD_ID: str(FIRST_OWN_ID + first + number).encode()})
         for number, field in enumerate(arrow_schema(iceberg_schema(tuple(columns))))
     ]
     whole = target.arrow_schema

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from dts_assets.model.tables import TableId
 from dts_emulator.judge.dump_format import BINARY_TYPES, METADATA_KEY
 
-COORDINATES = ("_event_time", "_kafka_partition", "_kafka_offset", "_invalid")
+COORDINATES = ("_event_time", "_kafka_partition", "_kafka_offset", "_invalid", "_sum")
 """Columns that a snapshot has beside the source's."""
 
 _TAKEN = re.compile(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from dts_assets.errors.databases import DatabaseError
+from dts_assets.errors.sources import DatabaseError
 from dts_assets.flows.copies import Copying, bootstrap_of, cancel_copies
 from dts_assets.flows.copying import CopyReport, copy_tables
 from dts_assets.flows.moments import tables_at
@@ -173,7 +173,7 @@ def test_what_goes_wrong_is_said_and_stops_no_other_table(bench: Bench, shop: Sh
     assert harness.rows("copies", *GOODS.path) == []
     wrong = {**shop.bootstrap, "from": {"jdbc": {**shop.bootstrap["from"]["jdbc"], "password": "wrong"}}}  # type: ignore[index]
     refused = opened(bench, shop, tmp_path, **wrong)
-    with pytest.raises(DatabaseError, match="it refuses the user copier") as caught:
+    with pytest.raises(DatabaseError, match="it refuses user copier") as caught:
         copy(refused)
     assert "wrong" not in str(caught.value)
 

@@ -30,6 +30,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "partition 2",
         "say `complete: false`",
     ),
+    (sources.DatabaseError("host:3306", "it writes no binlog"), "host:3306", "cannot be read"),
     (sources.BrokerError("host:9092", "it answered without a partition"), "host:9092", "Check the settings"),
     (
         sources.UnreachableBrokerError("host:9092", "connection refused", seconds=5, bare=True),
@@ -105,12 +106,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     ),
     (machine.MissingJavaError(home="/opt/java"), "in /opt/java, which JAVA_HOME names", "Install a Java 17"),
     (machine.UnwritableHomeError("/home/user/runs", "read-only file system"), "/home/user/runs", "in DAGSTER_HOME"),
-    (
-        databases.DatabaseError("db:3306", "it writes no binlog; name a server that writes one"),
-        "db:3306",
-        "name a server that writes one",
-    ),
-    (databases.UnreachableDatabaseError("db:3306", "it does not answer"), "db:3306", "does not answer"),
+    (sources.UnreachableDatabaseError("db:3306", "it does not answer"), "db:3306", "does not answer"),
     (databases.CopyError("shopdb.orders", "it has no primary key", "resync it"), "shopdb.orders", "Resync it."),
     (machine.MissingExtraError("This storage", "postgres", "dagster_postgres"), "This storage", "pip install"),
     (machine.UnreachableStorageError("host:5432"), "the PostgreSQL at host:5432", "Look at the block"),

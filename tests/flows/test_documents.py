@@ -123,7 +123,7 @@ def test_a_snapshot_has_documents_in_the_form_that_is_asked_for(form: str, docum
     (row,) = rows_of(harness, "snapshot")
     assert (row["_id"], row["_id_type"], row["document"]) == ("1", "number", document)
     assert set(row) == {
-        "_id", "_id_type", "document", "_event_time", "_kafka_partition", "_kafka_offset", "_invalid",
+        "_id", "_id_type", "document", "_event_time", "_kafka_partition", "_kafka_offset", "_invalid", "_sum",
     }  # fmt: skip
 
 

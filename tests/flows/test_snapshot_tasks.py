@@ -98,7 +98,7 @@ def test_only_files_with_a_touched_row_are_written_anew(catalog: Catalog) -> Non
     result = refresh_files(task(catalog, [HeldFile(path) for path in (one, two, three)], changes), "0")
     assert set(result.removed) == {two, three}
     assert [row[:2] for row in rows_of(result.written)] == [(3, "new"), (4, "d"), (9, "new")]
-    assert [row[-2] for row in rows_of(result.written)] == [10, 1, 30], (
+    assert [row[-3] for row in rows_of(result.written)] == [10, 1, 30], (
         "the others keep what is shown of their last change"
     )
 

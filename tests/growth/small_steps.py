@@ -44,6 +44,7 @@ from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
 from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
+from tests.growth.sum_steps import SUM_STEPS
 from tests.growth.tag_steps import TAG_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
@@ -284,6 +285,7 @@ STEPS = _all(
     SOURCE_STEPS,
     STATEMENT_STEPS,
     PROOF_STEPS,
+    SUM_STEPS,
     _STEPS,
 )
 """By kind: what makes a list, and what is done with it."""

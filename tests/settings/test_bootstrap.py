@@ -36,8 +36,9 @@ def test_a_database_has_an_address_and_a_password_that_nothing_shows(tmp_path: P
     bootstrap = bootstrap_of(tmp_path, f"{{from: {{{JDBC}}}, tables: ['shopdb.*'], connections: 4}}")
     jdbc = bootstrap.source.jdbc
     assert jdbc is not None
-    assert (jdbc.host, jdbc.port, jdbc.options, jdbc.user) == ("db.example.org", 3307, "sslMode=trust", "copier")
-    assert jdbc.password == PASSWORD
+    place = jdbc.place
+    assert (place.host, place.port, jdbc.options, place.user) == ("db.example.org", 3307, "sslMode=trust", "copier")
+    assert place.password == PASSWORD
     for shown in (repr(bootstrap), str(bootstrap), bootstrap.model_dump_json(), repr(jdbc)):
         assert PASSWORD not in shown
     assert (bootstrap.connections, bootstrap.chunk_rows, bootstrap.rows_per_second) == (4, 500_000, None)
@@ -53,15 +54,15 @@ def test_a_database_has_an_address_and_a_password_that_nothing_shows(tmp_path: P
 def test_addresses_are_read(tmp_path: Path, url: str, host: str, port: int) -> None:
     jdbc = bootstrap_of(tmp_path, f"{{from: {{jdbc: {{url: '{url}', user: u}}}}}}").source.jdbc
     assert jdbc is not None
-    assert (jdbc.host, jdbc.port, jdbc.password) == (host, port, "")
+    assert (jdbc.place.host, jdbc.place.port, jdbc.place.password) == (host, port, "")
 
 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("{from: {jdbc: {url: 'postgresql://db/', user: u}}}", "is no address of a MySQL or a MariaDB"),
-        ("{from: {jdbc: {url: 'jdbc:mariadb://db:99999/', user: u}}}", "the port is none"),
-        ("{from: {jdbc: {url: 'jdbc:mariadb://db/?password=x', user: u}}}", "the address has a user or a password"),
+        ("{from: {jdbc: {url: 'postgresql://db/', user: u}}}", "is no URL of a MySQL or MariaDB server"),
+        ("{from: {jdbc: {url: 'jdbc:mariadb://db:99999/', user: u}}}", "is no URL of a MySQL or MariaDB server"),
+        ("{from: {jdbc: {url: 'jdbc:mariadb://db/?password=x', user: u}}}", "the URL has a user or a password"),
         ("{from: {}}", "nothing is said"),
         ("{from: {parquet: ./a, csv: ./b}, at: '4711'}", "parquet and csv are there"),
         ("{from: {parquet: ./a}}", "nothing tells which position the files are of"),
@@ -78,4 +79,3 @@ def test_what_cannot_be_copied_from_is_refused_with_the_way_out(tmp_path: Path, 
 
 def test_editors_know_the_password() -> None:
     assert "password" in json_schema()["$defs"]["Jdbc"]["properties"]
-    assert "<secret>" not in json_schema()["$defs"]["Jdbc"]["properties"]

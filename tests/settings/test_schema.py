@@ -29,7 +29,7 @@ class TestTheSchemaForEditors:
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
             "cut_tags",
             "sql", "types", "type_mapping", "unchanged_value", "documents", "flatten",
-            "columns", "rows", "bootstrap", "on_incomplete", "automation",
+            "columns", "rows", "verify", "bootstrap", "on_incomplete", "automation",
         }  # fmt: skip
         assert shop["retention"]["default"] == "24h"
         assert all(part.get("description") for part in shop.values())

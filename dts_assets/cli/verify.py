@@ -1,0 +1,96 @@
+"""The command ``dts-assets verify``: snapshots compared with the source database at one moment."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.tables import table_named
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.pipeline import open_pipeline
+from dts_assets.flows.verdict_words import difference_lines, verdict_words
+from dts_assets.flows.verification import Verification, verify
+from dts_assets.model.database_places import DatabasePlace
+from dts_assets.settings import Subscription
+from dts_assets.settings.values import duration_of
+
+UNEQUAL = 3
+"""The exit code if a table differs from the source."""
+
+NOT_COMPARED = 1
+"""The exit code if no table differs, and some table could not be compared."""
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
+    try:
+        return None if value is None else duration_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command("verify")
+@click.argument("subscription")
+@click.option(
+    "--table", "names", multiple=True, help="A table at the source, shopdb.orders; several times. Default: all."
+)
+@click.option("--show-values", is_flag=True, help="Show the values of cells that differ, which may be secrets.")
+@click.option(
+    "--timeout",
+    callback=_duration,
+    help="How long to wait for the lake to reach the source's position: 90s, 10m. Default: as configured.",
+)
+@config_option
+def verify_command(
+    subscription: str, names: tuple[str, ...], show_values: bool, timeout: timedelta | None, config: Path | None
+) -> None:
+    """Compare the snapshots of a SUBSCRIPTION with the source database, all tables at one moment.
+
+    The source adds up its rows by one statement for each table, and the lake adds up its files. The sum that a snapshot carries
+    is compared, too. Writes may go on. Where sums differ, the rows and columns that differ are named. Nothing is changed.
+    Exit code 3 if a table differs, 1 if some table could not be compared.
+    """
+    settings = settings_of(config)
+    place = _place(subscription_of(settings, subscription))
+    pipeline = open_pipeline(settings, subscription)
+    known = tuple(known_tables(pipeline))
+    chosen = {table_named(name, known, subscription) for name in names} or None
+    seconds = None if timeout is None else timeout.total_seconds()
+    found = verify(pipeline, place, tables=chosen, timeout=seconds, progress=say)
+    shown = table_of(f"{subscription} at {found.position}", texts=["table", "verdict"], numbers=["lake", "source"])
+    for table, one in sorted(found.verdicts.items()):
+        shown.add_row(str(table), verdict_words(one), f"{one.lake.rows:,}", f"{one.source.rows:,}")
+    Console(highlight=False, markup=False).print(shown)
+    for table in found.unequal:
+        for line in difference_lines(found.verdicts[table], values=show_values):
+            click.echo(line)
+    _say_left_out(found)
+    sys.exit(UNEQUAL if found.unequal else NOT_COMPARED if found.refused else 0)
+
+
+def _place(subscription: Subscription) -> DatabasePlace:
+    """Return where the source of a subscription is reached.
+
+    Raises:
+        click.UsageError: The configuration does not say it.
+    """
+    place = subscription.verify.place
+    if place is None:
+        raise click.UsageError(f"Say where the source of {subscription.name} is reached: verify: {{jdbc: ...}}.")
+    return place
+
+
+def _say_left_out(found: Verification) -> None:
+    for table, one in sorted(found.verdicts.items()):
+        if one.left_out:
+            columns = ", ".join(f"{name} ({reason})" for name, reason in one.left_out.items())
+            say(f"{table}: not compared are {columns}")
+        if one.lake.misfits or one.source.misfits:
+            say(
+                f"{table}: values that do not fit their columns are NULL on both sides: {one.lake.misfits:,} in the lake, "
+                f"{one.source.misfits:,} at the source"
+            )

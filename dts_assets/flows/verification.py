@@ -1,0 +1,272 @@
+"""Snapshots compared with the live source database at one moment, without moving rows.
+
+The source's moment comes first: a transaction with a consistent snapshot, whose binlog position is known. Then the lake is waited
+for, and its tables are made as of exactly that position (``flows/moments.py``). So writes that go on meanwhile concern neither
+side. Sums are compared, and only where they differ rows are looked for.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyiceberg.table import Table
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.flows.compared_tables import (
+    ComparedTable,
+    LakeSums,
+    compared_table,
+    refused,
+    stored_total,
+    sums_of_files,
+)
+from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
+from dts_assets.flows.known_moments import known_position
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import Progress
+from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.flows.snapshot_merges import UNKNOWN_PROPERTY
+from dts_assets.model.database_places import DatabasePlace
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.planning.source_moments import AtPosition
+from dts_assets.sources.live_database import DescribedTable, SourceMoment, TableAlteredError, moment_of
+from dts_assets.stages.sum_sql import sum_statement
+
+_LOOK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSums:
+    """The rows of a table at the source and their sum.
+
+    ``misfits`` counts the values that the lake's types do not hold.
+    """
+
+    rows: int = 0
+    sum: int = 0
+    misfits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerdict:
+    """The comparison of one table. ``refused`` says why it could not be compared, and is empty where it was.
+
+    ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries, None where it carries
+    none. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are there where sides are not equal.
+    """
+
+    table: TableId
+    lake: LakeSums = field(default_factory=LakeSums)
+    stored: int | None = None
+    source: SourceSums = field(default_factory=SourceSums)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    differences: Differences | None = None
+    refused: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        """True if the table was compared and is equal."""
+        return not self.refused and self.is_as_stored and self.is_as_at_source
+
+    @property
+    def is_as_stored(self) -> bool:
+        """True if the files have the sum that the snapshot carries, or if it carries none."""
+        return self.stored is None or self.stored == self.lake.whole
+
+    @property
+    def is_as_at_source(self) -> bool:
+        """True if the files have the rows and the sum that the source has."""
+        return (self.lake.rows, self.lake.compared) == (self.source.rows, self.source.sum)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The comparison of all tables at one position of the source, which holds everything up to it."""
+
+    position: SourcePosition
+    verdicts: Mapping[TableId, TableVerdict]
+
+    @property
+    def unequal(self) -> tuple[TableId, ...]:
+        """The tables that were compared and are not equal."""
+        return tuple(table for table, one in self.verdicts.items() if not one.refused and not one.is_equal)
+
+    @property
+    def refused(self) -> Mapping[TableId, str]:
+        """The tables that could not be compared, with the reasons."""
+        return {table: one.refused for table, one in self.verdicts.items() if one.refused}
+
+    def rows_to_repair(self, table: TableId) -> Sequence[DifferingRow]:
+        """Return the rows of a table that differ, each with the source's row at :attr:`position`."""
+        found = self.verdicts[table].differences
+        return () if found is None else found.rows
+
+
+def verify(
+    pipeline: Pipeline,
+    place: DatabasePlace,
+    *,
+    tables: Collection[TableId] | None = None,
+    timeout: float | None = None,
+    progress: Progress = lambda _: None,
+) -> Verification:
+    """Compare snapshots with the source as it is now; ``timeout`` in seconds is otherwise that of the configuration.
+
+    Where the source's position could be off by a commit that was under way, unequal tables are looked at once more, at another
+    moment.
+
+    Raises:
+        DatabaseError: The source does not answer, or refuses a question.
+        MissingExtraError: The driver is not installed.
+        NothingFoundError: The lake has not reached the moment in time, or does not know positions of a binlog.
+    """
+    settings = pipeline.settings.verify
+    seconds = settings.timeout.total_seconds() if timeout is None else timeout
+    chosen, routes = tables, pipeline.settings.routes
+    if chosen is None and settings.tables != ("*",):
+        chosen = [one for one in known_tables(pipeline) if any(routes.means(one, glob) for glob in settings.tables)]
+
+    def once(some: Collection[TableId] | None) -> tuple[Verification, bool]:
+        with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
+            progress(f"{place} stands at {moment}")
+            return (
+                verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress),
+                moment.surely,
+            )
+
+    found, surely = once(chosen)
+    if surely or not found.unequal:
+        return found
+    again, _ = once(found.unequal)
+    return Verification(again.position, {**found.verdicts, **again.verdicts})
+
+
+def verify_at(
+    pipeline: Pipeline,
+    moment: SourceMoment,
+    folder: Path,
+    *,
+    tables: Collection[TableId] | None = None,
+    timeout: float = 600.0,
+    progress: Progress = lambda _: None,
+) -> Verification:
+    """Compare snapshots with the source at a moment that is held.
+
+    Files of the moment lie in ``folder``, which is only needed meanwhile. ``tables`` are the tables to compare, None stands for
+    all. The lake is waited for, at most so many seconds.
+
+    Raises:
+        DatabaseError: The source does not answer, or refuses a question.
+        NothingFoundError: The lake has not reached the moment in time, or does not know positions of a binlog.
+    """
+    at, position = wait_for(pipeline, moment, timeout=timeout, progress=progress)
+    found = tables_at(pipeline, at, folder, tables=tables, progress=progress)
+    described = moment.tables()
+    verdicts = {table: TableVerdict(table, refused=f"it stands still: {why}") for table, why in found.paused.items()}
+    verdicts |= {table: TableVerdict(table, refused=fault.reason) for table, fault in found.failed.items()}
+    sources = _sources(pipeline, described)
+    for table in sorted(found.tables):
+        verdicts[table] = _verdict(pipeline, moment, found, table, sources.get(table, ()), described)
+    lacking = "the lake has no such table at this moment: it is newer, or no change of it has come"
+    asked = (one for one in sources if tables is None or one in tables)
+    verdicts |= {one: TableVerdict(one, refused=lacking) for one in asked if one not in verdicts}
+    return Verification(position, verdicts)
+
+
+def wait_for(
+    pipeline: Pipeline, moment: SourceMoment, *, timeout: float, progress: Progress = lambda _: None
+) -> tuple[AtPosition, SourcePosition]:
+    """Wait until the lake is complete up to a moment.
+
+    The moment and its position in the lake are returned.
+
+    Raises:
+        NothingFoundError: It is not in time.
+    """
+    until, told = time.monotonic() + timeout, ""
+    while True:
+        sources = SchemaSources.of(pipeline)
+        lineages = [one.lineage for one in pipeline.ledger.lineages()]
+        # A task tells the first byte of an event or the byte behind it. At the moment's own byte a transaction has ended, or the
+        # event that begins one stands, which changes nothing.
+        at = AtPosition(max(lineages, default=0), moment.file, moment.position)
+        try:
+            return at, known_position(sources, at, sought="tables")[0]
+        except NothingFoundError as late:
+            if time.monotonic() >= until:
+                raise
+            reached = str(sources.frontier.cut)
+            if reached != told:
+                progress(f"the lake is complete up to {reached}, and {moment} is waited for")
+                told = reached
+            del late
+        time.sleep(min(_LOOK_SECONDS, max(0.0, until - time.monotonic())))
+
+
+def _sources(pipeline: Pipeline, described: Collection[TableId]) -> Mapping[TableId, tuple[TableId, ...]]:
+    """Return the tables of the source by the tables of the lake that hold their rows."""
+    settings, found = pipeline.settings, dict[TableId, list[TableId]]()
+    for source in sorted(described):
+        table = settings.routes.decoded_table(source)
+        if table is not None and settings.tables.takes(source):
+            found.setdefault(table, []).append(source)
+    return {table: tuple(some) for table, some in found.items()}
+
+
+def _verdict(
+    pipeline: Pipeline,
+    moment: SourceMoment,
+    found: TablesAt,
+    table: TableId,
+    sources: Sequence[TableId],
+    described: Mapping[TableId, DescribedTable],
+) -> TableVerdict:
+    if pipeline.settings.routes.shard_columns(table):
+        return TableVerdict(table, refused="it is merged of several tables")
+    source = sources[0] if sources else table
+    reason = refused(pipeline, table, described.get(source))
+    if reason is not None:
+        return TableVerdict(table, refused=reason)
+    compared = compared_table(
+        pipeline,
+        table,
+        found.tables[table],
+        source=source,
+        described=described[source],
+        unknown=_unknown_values(pipeline, table, found.tables[table]),
+    )
+    if compared is None:
+        return TableVerdict(table, refused="its row filter cannot be judged by the source as by the lake")
+    try:
+        return _compared(moment, table, compared)
+    except TableAlteredError:
+        return TableVerdict(table, refused="the source altered it meanwhile; run it again")
+
+
+def _unknown_values(pipeline: Pipeline, table: TableId, snapshot: Table) -> Mapping[str, int]:
+    """Return the most values of each column that some version of a table counts as not known."""
+    found = dict[str, int]()
+    for one in (pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table)), snapshot):
+        for version in () if one is None else one.snapshots():
+            text = None if version.summary is None else version.summary.additional_properties.get(UNKNOWN_PROPERTY)
+            for name, count in json.loads(text or "{}").items():
+                found[name] = max(count, found.get(name, 0))
+    return found
+
+
+def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> TableVerdict:
+    ((rows, summed, misfits),) = moment.rows(sum_statement(compared.rows, compared.pairs))
+    source, lake = SourceSums(int(rows), int(summed), int(misfits)), sums_of_files(compared)
+    verdict = TableVerdict(table, lake, stored_total(compared.snapshot), source, compared.left_out)
+    if verdict.is_equal:
+        return verdict
+    return replace(verdict, differences=differing_rows(moment, compared, max(source.rows, lake.rows)))
