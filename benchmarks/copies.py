@@ -1,4 +1,4 @@
-"""A copy of a table from a running MariaDB, by the same rows read with the same driver into Parquet.
+"""A copy of a table from a running MariaDB, by its rows read with one driver into Parquet.
 
 ``python -m benchmarks.copies`` prints a line for each turn and, as its last line, one JSON object. The server runs on this
 machine, so its work is in both. Both ways read the table in the same ranges with two connections, by Spark's JDBC reader.

@@ -127,6 +127,7 @@ NOT_RUN = {
     "dts-assets copy shop": "reads a database of the reader's; tests/e2e/test_copies_of_a_database.py does",
     "dts-assets copy shop --table shopdb.orders": "reads a database of the reader's; tests/e2e does",
     "dts-assets resync shop shopdb.orders": "reads a database of the reader's; tests/e2e/test_copies_of_a_database.py does",
+    "dts-assets verify shop --repair": "asks a database of the reader's; tests/flows/test_repairs.py has one",
     "dts-assets verify shop": "asks a database of the reader's; tests/cli/test_verify.py has one",
     "dts-assets verify shop --table shopdb.orders --show-values": "asks a database of the reader's",
     "python -m tests.remote.matrix --master local --store rest": "takes a minute; tests/remote runs other cells",

@@ -44,14 +44,21 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str |
     callback=_duration,
     help="How long to wait for the lake to reach the source's position: 90s, 10m. Default: as configured.",
 )
+@click.option("--repair", is_flag=True, help="Take the rows that differ from the source, as changes of the changelog.")
 @config_option
 def verify_command(
-    subscription: str, names: tuple[str, ...], show_values: bool, timeout: timedelta | None, config: Path | None
+    subscription: str,
+    names: tuple[str, ...],
+    show_values: bool,
+    timeout: timedelta | None,
+    repair: bool,
+    config: Path | None,
 ) -> None:
     """Compare the snapshots of a SUBSCRIPTION with the source database, all tables at one moment.
 
     The source adds up its rows by one statement for each table, and the lake adds up its files. The sum that a snapshot carries
-    is compared, too. Writes may go on. Where sums differ, the rows and columns that differ are named. Nothing is changed.
+    is compared, too. Writes may go on. Where sums differ, the rows and columns that differ are named. Nothing is changed
+    unless they are to be repaired.
     Exit code 3 if a table differs, 1 if some table could not be compared.
     """
     settings = settings_of(config)
@@ -60,7 +67,7 @@ def verify_command(
     known = tuple(known_tables(pipeline))
     chosen = {table_named(name, known, subscription) for name in names} or None
     seconds = None if timeout is None else timeout.total_seconds()
-    found = verify(pipeline, place, tables=chosen, timeout=seconds, progress=say)
+    found = verify(pipeline, place, tables=chosen, timeout=seconds, repair=repair, progress=say)
     shown = table_of(f"{subscription} at {found.position}", texts=["table", "verdict"], numbers=["lake", "source"])
     for table, one in sorted(found.verdicts.items()):
         shown.add_row(str(table), verdict_words(one), f"{one.lake.rows:,}", f"{one.source.rows:,}")
@@ -69,6 +76,12 @@ def verify_command(
         for line in difference_lines(found.verdicts[table], values=show_values):
             click.echo(line)
     _say_left_out(found)
+    for table, copied in found.repaired.items():
+        say(
+            f"{table}: {copied.rows:,} rows are repaired by the next run of the window whose cut reaches {found.position}"
+        )
+    for table, reason in found.not_repaired.items():
+        say(f"{table} is not repaired: {reason}")
     sys.exit(UNEQUAL if found.unequal else NOT_COMPARED if found.refused else 0)
 
 

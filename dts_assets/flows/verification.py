@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from pyiceberg.table import Table
 
 from dts_assets.errors import NothingFoundError
+from dts_assets.errors.databases import CopyError
 from dts_assets.flows.compared_tables import (
     ComparedTable,
     LakeSums,
@@ -25,15 +26,17 @@ from dts_assets.flows.compared_tables import (
     stored_total,
     sums_of_files,
 )
-from dts_assets.flows.differing_rows import Differences, DifferingRow, differing_rows
+from dts_assets.flows.differing_rows import Differences, differing_rows
 from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.repairs import repair_rows
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.snapshot_merges import UNKNOWN_PROPERTY
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -61,7 +64,8 @@ class TableVerdict:
     """The comparison of one table. ``refused`` says why it could not be compared, and is empty where it was.
 
     ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries, None where it carries
-    none. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are there where sides are not equal.
+    none. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are there where sides are not equal,
+    and ``compared`` is what was compared then.
     """
 
     table: TableId
@@ -71,6 +75,7 @@ class TableVerdict:
     left_out: Mapping[str, str] = field(default_factory=dict)
     differences: Differences | None = None
     refused: str = ""
+    compared: ComparedTable | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -90,10 +95,16 @@ class TableVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The comparison of all tables at one position of the source, which holds everything up to it."""
+    """The comparison of all tables at one position of the source, which holds everything up to it.
+
+    ``repaired`` has the rows that were taken from the source because they differed, as copies that windows take; ``not_repaired``
+    the tables whose rows could not be, with the reasons.
+    """
 
     position: SourcePosition
     verdicts: Mapping[TableId, TableVerdict]
+    repaired: Mapping[TableId, CopiedTable] = field(default_factory=dict)
+    not_repaired: Mapping[TableId, str] = field(default_factory=dict)
 
     @property
     def unequal(self) -> tuple[TableId, ...]:
@@ -105,11 +116,6 @@ class Verification:
         """The tables that could not be compared, with the reasons."""
         return {table: one.refused for table, one in self.verdicts.items() if one.refused}
 
-    def rows_to_repair(self, table: TableId) -> Sequence[DifferingRow]:
-        """Return the rows of a table that differ, each with the source's row at :attr:`position`."""
-        found = self.verdicts[table].differences
-        return () if found is None else found.rows
-
 
 def verify(
     pipeline: Pipeline,
@@ -117,9 +123,12 @@ def verify(
     *,
     tables: Collection[TableId] | None = None,
     timeout: float | None = None,
+    repair: bool = False,
     progress: Progress = lambda _: None,
 ) -> Verification:
     """Compare snapshots with the source as it is now; ``timeout`` in seconds is otherwise that of the configuration.
+
+    With ``repair`` the rows that differ are taken from the source at the moment of the comparison.
 
     Where the source's position could be off by a commit that was under way, unequal tables are looked at once more, at another
     moment.
@@ -135,19 +144,35 @@ def verify(
     if chosen is None and settings.tables != ("*",):
         chosen = [one for one in known_tables(pipeline) if any(routes.means(one, glob) for glob in settings.tables)]
 
-    def once(some: Collection[TableId] | None) -> tuple[Verification, bool]:
+    def once(some: Collection[TableId] | None, *, is_last: bool) -> tuple[Verification, bool]:
         with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
             progress(f"{place} stands at {moment}")
-            return (
-                verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress),
-                moment.surely,
-            )
+            found = verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress)
+            if repair and (moment.surely or is_last):
+                found = _repaired(pipeline, moment, found)
+            return found, moment.surely
 
-    found, surely = once(chosen)
+    found, surely = once(chosen, is_last=False)
     if surely or not found.unequal:
         return found
-    again, _ = once(found.unequal)
-    return Verification(again.position, {**found.verdicts, **again.verdicts})
+    again, _ = once(found.unequal, is_last=True)
+    return replace(again, verdicts={**found.verdicts, **again.verdicts})
+
+
+def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification) -> Verification:
+    """Return a comparison whose differing rows were taken from the source."""
+    repaired, refused_ = dict[TableId, CopiedTable](), dict[TableId, str]()
+    for table in found.unequal:
+        verdict = found.verdicts[table]
+        if verdict.compared is None or verdict.differences is None or not verdict.differences.rows:
+            continue
+        try:
+            repaired[table] = repair_rows(pipeline, moment, found.position, verdict.compared, verdict.differences)
+        except CopyError as error:
+            refused_[table] = str(error)
+        except TableAlteredError:
+            refused_[table] = "the source altered it meanwhile; run it again"
+    return replace(found, repaired=repaired, not_repaired=refused_)
 
 
 def verify_at(
@@ -269,4 +294,5 @@ def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> 
     verdict = TableVerdict(table, lake, stored_total(compared.snapshot), source, compared.left_out)
     if verdict.is_equal:
         return verdict
-    return replace(verdict, differences=differing_rows(moment, compared, max(source.rows, lake.rows)))
+    found = differing_rows(moment, compared, max(source.rows, lake.rows))
+    return replace(verdict, differences=found, compared=compared)

@@ -85,7 +85,7 @@ class CopiedTable:
 
     @property
     def last_low(self) -> SourcePosition | None:
-        """The greatest low watermark, at which the last of the rows stand; None before the first chunk was read."""
+        """The greatest low watermark, where the last rows stand; None before the first chunk was read."""
         return max((one.low for one in self.chunks if one.low is not None), default=None)
 
     @property

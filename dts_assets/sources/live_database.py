@@ -100,6 +100,10 @@ class SourceMoment:
             mine.append(DescribedColumn(column, kind, declared, precision, scale, digits, key == "PRI"))
         return {table: DescribedTable(engine, tuple(columns)) for table, (engine, columns) in found.items()}
 
+    def literal(self, value: object) -> str:
+        """Return a value as the driver gives it as a literal of SQL."""
+        return str(self.connection.escape(value))
+
     def rows(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a SELECT at the moment.
 
