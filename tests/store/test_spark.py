@@ -104,7 +104,9 @@ def test_a_snapshot_merged_by_spark_is_seen_by_pyiceberg(spark: SparkSession, la
         snapshot_layout(TableId("shopdb", "", "orders"), (Column("id", "int", True), Column("_op", "string", False))),
     )
     name = lake.spark_name(path)
-    spark.sql(f"INSERT INTO {name} SELECT cast(id AS int), 'old', current_timestamp(), 0, id, NULL, NULL FROM range(100)")
+    spark.sql(
+        f"INSERT INTO {name} SELECT cast(id AS int), 'old', current_timestamp(), 0, id, NULL, NULL FROM range(100)"
+    )
     before = lake.state(path)
     assert before is not None
     changes = "SELECT cast(id AS int) id, 'new' o, id % 2 = 0 gone FROM range(10)"
