@@ -46,11 +46,8 @@ def test_its_own_job_alone_executes_a_check_of_each_table(compared: Project) -> 
     assert len(checks["shop_verify"]) == 2
     assert checks["shop_tables"]
     assert EQUALITY not in {key.name for key in checks["shop_tables"]}
-    (schedule,) = [
-        one
-        for one in definitions.schedules or ()
-        if isinstance(one, dg.ScheduleDefinition) and one.job_name == "shop_verify"
-    ]
+    named = [one for one in definitions.schedules or () if isinstance(one, dg.ScheduleDefinition)]
+    (schedule,) = [one for one in named if one.job_name == "shop_verify"]
     assert (schedule.cron_schedule, schedule.job_name) == ("0 */6 * * *", "shop_verify")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
