@@ -51,7 +51,7 @@ def _peer(tables: int) -> dg.Definitions:
         start="2026-01-05-00:00", end="2026-01-05-08:00", cron_schedule="0 * * * *", fmt="%Y-%m-%d-%H:%M"
     )
     cells = dg.MultiPartitionsDefinition({"kafka_partition": kafka, "window": hours})
-    specs = [dg.AssetSpec(["shop", "topic"], group_name="shop_topic")]
+    specs = [dg.AssetSpec(["shop", name], group_name=f"shop_{name}") for name in ("topic", "maintenance")]
     specs += [
         dg.AssetSpec(["shop", name], group_name=f"shop_{name}", partitions_def=cells)
         for name in ("raw_envelopes", "entries")
@@ -87,7 +87,7 @@ def _in_fresh_process(which: str, tables: int, environment: Mapping[str, str]) -
     if done.returncode:
         raise SystemExit(f"{which} failed:\n{done.stderr[-2000:]}")
     said: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    if said["assets"] != 2 * tables + 3:
+    if said["assets"] != 2 * tables + 4:
         raise SystemExit(f"{which}: {said['assets']} assets were loaded for {tables} tables")
     return said
 
