@@ -25,7 +25,7 @@ def scattered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
     for module in (entries, tables):
         monkeypatch.setattr(module, "needs_compaction", lambda *_, **__: False)
     messages, capture = three_windows(items()).messages, tmp_path / "capture"
-    settings = {"partitions": LANES, "complete": False, "maintenance": EAGER}
+    settings = {"partitions": LANES, "complete": False, "maintenance": EAGER, "cut_tags": 0}
     window = {"end": border(3), "live": True, "grace": 10 * SECOND}
     bench = bench_in_process(tmp_path, "left")
     for number in range(PARTS):

@@ -55,7 +55,7 @@ def busy(windows: int = WINDOWS, *, changes_from: int = 1) -> Source:
 def opened(folder: Path, capture: Path) -> Harness:
     window = {"end": border(WINDOWS)}
     return bench_in_process(folder, "kept").open(
-        capture, name="kept", partitions=LANES, window=window, maintenance=EAGER
+        capture, name="kept", partitions=LANES, window=window, maintenance=EAGER, cut_tags=0
     )
 
 

@@ -214,7 +214,10 @@ def told_values(found: TablesAt) -> dict[TableId, list[str]]:
     return {
         table: sorted(
             repr(sorted((name, value) for name, value in row.items() if value is not None))
-            for row in one.scan().to_arrow().to_pylist()
+            for row in one.scan()
+            .to_arrow()
+            .drop_columns(["_sum"])
+            .to_pylist()  # a sum tells the fields of its own table
         )
         for table, one in found.tables.items()
     }
