@@ -82,7 +82,7 @@ def test_a_binlog_that_never_stands_still_tells_no_position(server: Server, monk
     def position(cursor: Any, place: DatabasePlace) -> tuple[str, int, str]:
         return "mysql-bin.000001", next(count), ""
 
-    monkeypatch.setattr(live_database, "_binlog_position", position)
+    monkeypatch.setattr(live_database, "binlog_position", position)
     with pytest.raises(DatabaseError, match="never stood still"), moment_of(place_of(server)):
         pass
 
