@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.dagster_runs import Request, open_dagster
-from dts_assets.cli.main import config_of, config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import config_of, config_option, keep_names_whole, say, settings_of, subscription_of, table_of
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.copying import copy_job_name, copy_op_name
 from dts_assets.flows.copies import bootstrap_of, cancel_copies
@@ -84,7 +84,9 @@ def _show(config: Path | None, subscription: str) -> None:
         texts=["table", "kind", "state", "from", "as of", "window"],
         numbers=["chunks", "rows"],
     )
-    for one in pipeline.ledger.copied_tables():
+    copied = pipeline.ledger.copied_tables()
+    keep_names_whole(shown, (str(one.table) for one in copied))
+    for one in copied:
         window = "waits" if one.is_input else ""
         if one.window_start is not None:
             window = pipeline.grid.of_start(one.window_start).key

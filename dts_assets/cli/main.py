@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,6 +108,15 @@ def _command_of(entry: EntryPoint) -> click.Command:
 def say(sentence: str) -> None:
     """Write a sentence to stderr without markup and without line breaks, so that paths can be copied."""
     Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(sentence)
+
+
+_WHOLE_NAME = 40
+"""Characters of a name that a narrow screen shows, at the cost of other columns."""
+
+
+def keep_names_whole(shown: Table, names: Iterable[str]) -> None:
+    """Keep a narrow screen from cutting the first column of a table, whose cells are ``names``."""
+    shown.columns[0].min_width = min(_WHOLE_NAME, max((len(name) for name in names), default=0))
 
 
 def table_of(title: str, *, texts: Sequence[str] = (), numbers: Sequence[str]) -> Table:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import config_option, keep_names_whole, say, settings_of, subscription_of, table_of
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.lake_size import LakeBytes, Supposed, TableBytes, lake_bytes
@@ -86,8 +86,9 @@ def _show(found: LakeBytes, subscription: str, *, by_table: bool) -> None:
     numbers = ["rows", "files", "now", "older versions", "orphans", "all"]
     shown = table_of(subscription, texts=["table" if by_table else "layer"], numbers=numbers)
     sizes = list(found.tables) if by_table else list(found.by_layer().values())
-    for number, one in enumerate([*sizes, found.total()]):
-        name = ".".join(one.path[1:] if by_table and number < len(sizes) else one.path)
+    names = [".".join(one.path[1:] if by_table else one.path) for one in sizes]
+    keep_names_whole(shown, names)
+    for number, (name, one) in enumerate(zip([*names, "total"], [*sizes, found.total()], strict=True)):
         shown.add_row(name, *_cells(one), end_section=number == len(sizes) - 1)
     console = Console(highlight=False)
     console.print(shown)

@@ -15,7 +15,15 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from dts_assets.cli.main import config_of, config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import (
+    config_of,
+    config_option,
+    keep_names_whole,
+    say,
+    settings_of,
+    subscription_of,
+    table_of,
+)
 from dts_assets.flows.pauses import paused_by_person, resume_tables, table_standings
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.preflight import require_spark
@@ -28,10 +36,6 @@ from dts_assets.settings import Settings, load_settings
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _TABLES = click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
-
-
-_WHOLE_NAME = 40
-"""Characters of a name that a narrow screen shows, at the cost of other columns."""
 
 
 def _subscription_option(command: _Function) -> _Function:
@@ -54,7 +58,7 @@ def tables(context: click.Context, config: Path | None) -> None:
             f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"]
         )
         standings = table_standings(open_pipeline(settings, name))
-        shown.columns[0].min_width = min(_WHOLE_NAME, max((len(str(one.table)) for one in standings), default=0))
+        keep_names_whole(shown, (str(one.table) for one in standings))
         for one in standings:
             since, reason = (
                 ("", "") if one.paused is None else (f"{one.paused.since:%Y-%m-%d %H:%M}", one.paused.reason)

@@ -26,10 +26,6 @@ from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, rows_of, sql_colu
 from dts_assets.store.columns import flat_name
 from dts_assets.store.types import arrow_schema
 
-_MILLISECONDS = ("dts-avro", "dts-json")
-"""Formats that carry three digits of a fraction of a second."""
-
-_DIGITS_CARRIED = 3
 _ENGINES = ("InnoDB",)
 """Storage engines whose rows stand still within a transaction."""
 
@@ -133,6 +129,7 @@ def compared_table(
     settings = pipeline.settings
     summed, pairs = summed_columns(arrow_schema(snapshot.schema())), list[SqlColumn]()
     left_out, looked_at = dict[str, str](), dict[str, str]()
+    carried = settings.traits.fraction_digits
     there = {flat_name(one.name): one for one in described.columns}
     spelled = {same_name(name): one for name, one in there.items()}
     rule_of, found = settings.rule_finder(table), set[str]()
@@ -143,7 +140,7 @@ def compared_table(
             continue
         found.add(at_source.name)
         pair = sql_column(column, _of_source(at_source))
-        reason = _reason(at_source, rule_of, unknown.get(column.name, 0), millis=settings.format in _MILLISECONDS)
+        reason = _reason(at_source, rule_of, unknown.get(column.name, 0), carried)
         if reason is not None:
             left_out[column.name] = reason
         elif pair is None:
@@ -172,14 +169,14 @@ def _of_source(column: DescribedColumn) -> SourceColumn:
     return SourceColumn(column.name, column.type, column.declared, column.precision, column.scale, column.digits)
 
 
-def _reason(column: DescribedColumn, rule_of: RuleOf, unknown: int, *, millis: bool) -> str | None:
+def _reason(column: DescribedColumn, rule_of: RuleOf, unknown: int, carried: int) -> str | None:
     rule = rule_of(column.name)
     if rule is not None:
         return f"a rule changes its values ({rule.kind.value})"
     if unknown:
         return f"{unknown:,} values of it are not known, as a statement made them"
-    if millis and (column.digits or 0) > _DIGITS_CARRIED:
-        return "the format carries three digits of a fraction of a second"
+    if (column.digits or 0) > carried:
+        return f"the format carries {carried} digits of a fraction of a second"
     return None
 
 

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from pyiceberg.table import Table
 
+from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.maintained_tables import Path, layer_of, layer_paths, system_paths
+from dts_assets.flows.maintained_tables import Path, layer_of, layer_paths, maintained_paths
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
@@ -148,10 +149,11 @@ def lake_bytes(
 
 
 def _opened(pipeline: Pipeline, tables: Collection[TableId] | None) -> Iterator[tuple[Path, Table]]:
-    paths: list[Path] = [*system_paths(pipeline)] if tables is None else []
-    for table in sorted(known_tables(pipeline)):
-        if tables is None or table in tables:
-            paths += layer_paths(pipeline, table)
+    if tables is None:
+        paths = list(maintained_paths(pipeline))
+    else:
+        looked_at = sorted(tables)
+        paths = [path for table in looked_at for path in (*layer_paths(pipeline, table), copies_path(pipeline, table))]
     for path in paths:
         found = pipeline.lake.table(path)
         if found is not None:

@@ -55,8 +55,9 @@ class FormatTraits:
     ``kind`` is the format's kind in Dagster's UI, such as ``protobuf``. ``needs_schema`` says that messages are read with a
     schema file of the customer's own, ``ignores_case`` that names of columns which differ in case only are spellings of one
     column, as in MySQL; in tables with a schema they never are. ``rows_apart`` says that each row of a binlog event is a message
-    of its own. ``roles`` are those that a configuration may name fields for, where no vendor's document fixes them:
-    ``("operation", "table")``; such a format takes a framing, too.
+    of its own. ``fraction_digits`` are the digits of a fraction of a second that messages carry: 3 in DTS Avro. ``roles`` are
+    those that a configuration may name fields for, where no vendor's document fixes them: ``("operation", "table")``; such a
+    format takes a framing, too.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class FormatTraits:
     needs_schema: bool = False
     ignores_case: bool = False
     rows_apart: bool = False
+    fraction_digits: int = 6
     roles: tuple[str, ...] = ()
 
 

@@ -55,6 +55,13 @@ def sizes(folder: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+def without_ages(found: dict[str, Any]) -> dict[str, Any]:
+    """Return sizes without those of versions that are old enough to go, of which there are more with each second."""
+    held = [found["total"], *found["tables"]]
+    total, *tables = ({name: one[name] for name in one if name != "expiring_bytes"} for one in held)
+    return {"total": total, "tables": tables}
+
+
 def test_sizes_by_layer_and_by_table(folder: Path) -> None:
     done = called(folder, "size", "shop")
     assert done.exit_code == 0, done.output
@@ -91,7 +98,7 @@ def test_a_dry_run_then_all_steps(folder: Path) -> None:
     dry = called(folder, "maintain", "shop", "--dry-run")
     assert dry.exit_code == 0, dry.output
     assert "What maintenance would do" in dry.stdout
-    assert sizes(folder) == before
+    assert without_ages(sizes(folder)) == without_ages(before)
     done = called(folder, "maintain", "shop")
     assert done.exit_code == 0, done.output
     assert [step for step in map(str, USUAL_STEPS) if f" {step} " not in done.stdout] == []

@@ -20,6 +20,7 @@ from dts_assets.flows import find_work, looks, message_retention, settling, tabl
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import Column
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.ledger_rows import BacklogTable, Cut, IngestWindow, PausedTable, RawWindow, SettledDay
 from dts_assets.model.message_retention import RAW, Removed, RemovedRows
@@ -128,6 +129,9 @@ class Memory:
     def change_paused_tables(self, change: Callable[[Sequence[PausedTable]], Sequence[PausedTable]]) -> None:
         self.paused = list(change(self.paused))
         self.version += 1
+
+    def copied_tables(self) -> list[CopiedTable]:
+        return []  # no table of the year is copied
 
     def backlog(self) -> list[BacklogTable]:
         return []  # so all tables are looked at

@@ -52,6 +52,7 @@ class DtsAvro:
         needs_schema=True,
         ignores_case=True,
         rows_apart=True,
+        fraction_digits=3,
     )
 
     @classmethod

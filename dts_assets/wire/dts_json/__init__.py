@@ -42,6 +42,7 @@ class DtsJson:
         order=ChangeOrder.BINLOG_POSITION,
         ignores_case=True,
         rows_apart=True,
+        fraction_digits=3,
     )
 
     @classmethod
