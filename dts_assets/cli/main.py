@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
-from dts_assets.settings.values import duration_text
+from dts_assets.settings.values import duration_of, duration_text
 
 COMMANDS_IN_MODULES = {
     "as-of": "dts_assets.cli.as_of:as_of",
@@ -137,6 +138,20 @@ def subscription_of(settings: Settings, name: str, *, hint: str | None = None) -
         there = ", ".join(settings.subscriptions)
         raise click.BadParameter(f"there is no subscription {name}; there are {there}", param_hint=hint)
     return settings.subscriptions[name]
+
+
+def duration(context: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:
+    """Return the duration in an option, None without the option.
+
+    Raises:
+        click.BadParameter: The text is no duration.
+    """
+    if text is None:
+        return None
+    try:
+        return duration_of(text)
+    except ValueError:
+        raise click.BadParameter(f"{text} is no duration; write 30m, 12h or 14d") from None
 
 
 def config_option(command: _Function) -> _Function:

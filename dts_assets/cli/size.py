@@ -11,28 +11,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, keep_names_whole, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import config_option, duration, keep_names_whole, say, settings_of, subscription_of, table_of
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.lake_size import LakeBytes, Supposed, TableBytes, lake_bytes
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.settings.values import duration_of
 
 _UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
-
-
-def duration(context: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:
-    """Return the duration in an option, None without the option.
-
-    Raises:
-        click.BadParameter: The text is no duration.
-    """
-    if text is None:
-        return None
-    try:
-        return duration_of(text)
-    except ValueError:
-        raise click.BadParameter(f"{text} is no duration; write 30m, 12h or 14d") from None
 
 
 @click.command("size")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import config_option, duration, say, settings_of, subscription_of, table_of
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import open_pipeline
@@ -17,20 +17,12 @@ from dts_assets.flows.verdict_words import difference_lines, verdict_words
 from dts_assets.flows.verification import Verification, verify
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.settings import Subscription
-from dts_assets.settings.values import duration_of
 
 UNEQUAL = 3
 """The exit code if a table differs from the source."""
 
 NOT_COMPARED = 1
 """The exit code if no table differs, and some table could not be compared."""
-
-
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
-    try:
-        return None if value is None else duration_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command("verify")
@@ -41,7 +33,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str |
 @click.option("--show-values", is_flag=True, help="Show the values of cells that differ, which may be secrets.")
 @click.option(
     "--timeout",
-    callback=_duration,
+    callback=duration,
     help="How long to wait for the lake to reach the source's position: 90s, 10m. Default: as configured.",
 )
 @click.option("--repair", is_flag=True, help="Take the rows that differ from the source, as changes of the changelog.")

@@ -20,9 +20,9 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window
 from dts_assets.planning.copied_tables import copies_in_force, taken_by
+from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.copied_entries import CopiedPart
 from dts_assets.store.files import WriteTarget
-from dts_assets.store.lake import StoredFile
 from dts_assets.wire.copied_rows import CopiedRows
 
 COPIES = "copies"
@@ -76,7 +76,8 @@ def copied_tasks(
             path = copies_path(pipeline, one.table)
             files = lake.data_files(path, {"copy": {one.copy}})
             part = CopiedPart(one, start, empties=one.kind is not CopyKind.REPAIR)
-            for number, some in enumerate(_by_size(files)):
+            # A table without rows has a task, too: its rows of before are taken away.
+            for number, some in enumerate(by_size(files, _TASK_BYTES) or [[]]):
                 mine = replace(part, empties=part.empties and not number)
                 wire = CopiedRows(pipeline.settings.source_time_zone, mine.operation)
                 yield TablesTask(
@@ -88,17 +89,3 @@ def copied_tasks(
 def copies_path(pipeline: Pipeline, table: TableId) -> tuple[str, ...]:
     """Return the path of a copied table in the lake: ``("shop", "copies", "shopdb", "orders")``."""
     return pipeline.table_path(COPIES, table)
-
-
-def _by_size(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Yield files in groups of about the bytes of a task.
-
-    There is at least one group: a table without rows is emptied, too.
-    """
-    group: list[StoredFile] = []
-    for file in files:
-        if group and sum(one.bytes for one in group) + file.bytes > _TASK_BYTES:
-            yield group
-            group = []
-        group.append(file)
-    yield group

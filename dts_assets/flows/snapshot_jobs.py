@@ -34,6 +34,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.planning.history_retention import versions_stay_from
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_reach
+from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.change_columns import NO_TIME, Counted, Truncation, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
@@ -433,16 +434,3 @@ def file_groups(files: Collection[StoredFile]) -> list[tuple[HeldFile, ...]]:
 
 def _partition(file: StoredFile) -> tuple[Any, ...]:
     return tuple(file.partition.values())
-
-
-def by_size(files: Iterable[StoredFile], most: int) -> list[list[StoredFile]]:
-    """Return files in groups of at most so many bytes, or of one file; the smallest come first."""
-    groups: list[list[StoredFile]] = []
-    size = 0
-    for file in sorted(files, key=lambda file: (file.bytes, file.path)):
-        if not groups or size + file.bytes > most:
-            groups.append([])
-            size = 0
-        groups[-1].append(file)
-        size += file.bytes
-    return groups

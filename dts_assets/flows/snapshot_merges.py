@@ -19,7 +19,7 @@ from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.row_sum_counts import stored_sums
-from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, by_size, looks_of, plan_merge
+from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, looks_of, plan_merge
 from dts_assets.flows.snapshot_tasks import (
     Looked,
     RefreshResult,
@@ -37,6 +37,7 @@ from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
+from dts_assets.planning.task_shares import by_size
 from dts_assets.store.commit import stands_at
 from dts_assets.store.converted_columns import PlannedColumns
 from dts_assets.store.planned_fields import PlannedSchema

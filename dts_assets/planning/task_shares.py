@@ -1,15 +1,44 @@
-"""The division of entries files among the tasks that decode them."""
+"""The division of files among the tasks that read them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol, TypeVar
 
 TASKS_PER_CORE = 2
 """At least so many tasks for each core to share, if there are so many files."""
 
 TASK_BYTES = 8 << 20
 """Stored bytes of small windows that one task takes together: about a chunk when they are unpacked."""
+
+
+class SizedFile(Protocol):
+    """A file in the store: its path and its bytes."""
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of the file."""
+
+
+_File = TypeVar("_File", bound=SizedFile)
+
+
+def by_size(files: Iterable[_File], most: int) -> list[list[_File]]:
+    """Return files in groups of at most so many bytes, or of one file; the smallest come first."""
+    groups: list[list[_File]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: (file.bytes, file.path)):
+        if not groups or size + file.bytes > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return groups
 
 
 def shared_files(

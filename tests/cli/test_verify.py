@@ -109,3 +109,9 @@ def test_no_address_is_a_mistake_of_usage(config: Path) -> None:
     done = call(config)
     assert done.exit_code == 2
     assert "verify: {jdbc: ...}" in done.output
+
+
+def test_a_time_that_is_none_is_a_mistake_of_usage(config: Path) -> None:
+    done = call(config, "--timeout", "soon")
+    assert done.exit_code == 2
+    assert "soon is no duration; write 30m, 12h or 14d" in done.output

@@ -18,10 +18,12 @@ from dts_assets.planning.copied_tables import (
     taken_by,
     windows_of_copies,
 )
+from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.copied_entries import CopiedPart, without_kafka
 from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query
 from dts_assets.stages.mysql_sql import MySql
 from dts_assets.stages.postgres_sql import PostgreSql
+from dts_assets.store.lake import StoredFile
 from dts_assets.wire.copied_rows import CopiedRows
 from tests.growth.long_histories import Case
 
@@ -104,4 +106,8 @@ COPIED_STEPS: dict[str, Case] = {
     "rows of a chunk": (_rows, _decoded),
     "columns of a copied table": (_columns, _asked),
     "bytes of files": (_texts, _bytes),
+    "files of a copied table": (
+        lambda count: [StoredFile(f"f{number}", {}, 1, number) for number in range(count)],
+        lambda files: by_size(files, 1000),
+    ),
 }
