@@ -256,7 +256,10 @@ def test_entries_of_a_table_that_nothing_describes_are_decoded(tmp_path: Path, m
 
 
 def _requests(folder: Path, tables: int) -> Counter[str]:
-    """What a run asks of catalog and Spark when three of so many tables change, by the name of the call."""
+    """What a run asks of catalog and Spark when three of so many tables change, by the name of the call.
+
+    Commits are counted by their table, so that a commit too many has a name.
+    """
     more = [items(f"more_{number:02}") for number in range(tables - 2)]
     source = short_source(items("one"), items("two"), *more)
     for name in source.tables:
@@ -273,8 +276,9 @@ def _requests(folder: Path, tables: int) -> Counter[str]:
         real = getattr(of, name)
 
         def ask(self: Any, *rest: Any, **named: Any) -> Any:
-            asked[name] += 1
-            return real(self, *rest, **named)
+            answer = real(self, *rest, **named)
+            asked[f"{name} {rest[0].name()[1:]}" if name == "commit_table" else name] += 1
+            return answer
 
         patch.setattr(of, name, ask)
 
@@ -288,7 +292,8 @@ def _requests(folder: Path, tables: int) -> Counter[str]:
         patch.setattr(lease_keeper, "RENEWED_EVERY", 1e9)
         harness.tables(1)
     assert harness.snapshots(source.tables) == source.rows
-    return asked
+    # A renewal that began before the patch may still end in here.
+    return Counter({name: calls for name, calls in asked.items() if "'leases'" not in name})
 
 
 def test_a_run_asks_as_often_however_many_tables_there_are(tmp_path: Path) -> None:
@@ -297,6 +302,6 @@ def test_a_run_asks_as_often_however_many_tables_there_are(tmp_path: Path) -> No
         abs(few.pop("load_table") - many.pop("load_table")) <= 3
     )  # tables that are worked on side by side share what they read
     assert few == many
-    assert few["commit_table"] > 6
+    assert sum(calls for name, calls in few.items() if name.startswith("commit_table")) > 6
     # One job decodes the entries of all tables, and one brings all snapshots up to date.
     assert few["collect"] == 2
