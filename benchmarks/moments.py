@@ -10,6 +10,7 @@ process and without Spark, and read. Costs are CPU seconds.
 - ``pyiceberg``: the same where pyiceberg itself reads both.
 - ``made``: the same without reading it.
 - ``plan``: finding the transaction and saying what the table costs, by the promised second.
+- ``back``: making the table where only the version behind the transaction is left, by making it from its whole changelog.
 
 DuckDB compares the rows with those that the changelog tells, in a query of its own.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,20 @@ def measure(subject: Dated, folder: Path, *, changes: int, turns: int) -> dict[s
     _require_rows(subject, made["last"], changes // 2)
     found = plan_moment(pipeline, moment)
     (cost,) = costs_of(pipeline, found).values()
+    stored.maintenance.expire_snapshots().by_id(before).commit()
+
+    def make_without_it(*, from_nothing: bool) -> None:
+        plan, place = plan_moment(pipeline, moment), folder / f"moment_{next(places)}"
+        if not plan.begins:
+            raise SystemExit("moments: the table does not go back from the version behind the transaction")
+        made["last"] = make_tables(pipeline, replace(plan, begins={}) if from_nothing else plan, place).tables[TABLE]
+
+    later = {
+        "nothing": lambda: make_without_it(from_nothing=True),
+        "back": lambda: make_without_it(from_nothing=False),
+    }
+    spent |= least_in_turns(later, turns)
+    _require_rows(subject, made["last"], changes // 2)
     return {**spent, "changes": cost.changes, "bytes": cost.bytes}
 
 
@@ -272,8 +287,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "pyiceberg": round(spent["pyiceberg"] / spent["pyiceberg-read"], 2),
         "made": round(spent["made"] / spent["read"], 2),
         "plan": round(spent["plan"] / PLAN_SECONDS, 2),
+        "back": round(spent["back"] / spent["nothing"], 2),
     }
-    ways_shown = ("read", "made", "between", "pyiceberg-read", "pyiceberg", "plan")
+    ways_shown = ("read", "made", "between", "pyiceberg-read", "pyiceberg", "plan", "back", "nothing")
     shown = {name: f"{spent[name]:.2f} s" for name in ways_shown}
     say(", ".join(f"{name} {value}" for name, value in shown.items()))
     finish("moments", ratios, {**spent, "load": load()})

@@ -15,7 +15,7 @@ from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.lake import Lake, LakeTables, Plan
+from dts_assets.lake import Lake, LakeTables, Plan, TableCost
 from dts_assets.lake.moments import moment_given
 
 TABLES_LACK = 3
@@ -51,7 +51,7 @@ def as_of(
     """Write the tables of a SUBSCRIPTION as they were at a moment, all at the same one.
 
     The files are OUT/<database>.<table>/*.parquet. A moment is a transaction, a position, a time or a window; its own changes
-    count. A table begins as the nearest version that the lake still has, or else as its whole changelog. The lake is not changed.
+    count. A table begins as the nearest version that the lake still has, or as its whole changelog. The lake is not changed.
     Exit code 3 if a table stands still and is left out.
     """
     given = {"gtid": gtid, "position": position, "time": time, "window": window}
@@ -69,8 +69,7 @@ def as_of(
         shown = table_of(f"{subscription} {found.where}", texts=["table", "made from"], numbers=["rows"])
         for name in found.ids:
             rows = export_table(name, found[str(name)].iceberg, out)
-            begun = plan.costs[name].version is not None
-            shown.add_row(str(name), "a stored version" if begun else "its changelog", f"{rows:,}")
+            shown.add_row(str(name), _made_from(plan.costs[name]), f"{rows:,}")
     Console(highlight=False).print(shown)
     sys.exit(_end(found))
 
@@ -97,8 +96,15 @@ def _say_costs(plan: Plan) -> None:
         begins = (
             "nothing" if cost.begins_at is None else f"version {cost.version} of {cost.begins_at:%Y-%m-%d %H:%M} UTC"
         )
-        say(f"{name} begins from {begins} and reads {_amount(cost.changes, cost.bytes)}")
+        way = "goes back" if cost.goes_back else "begins"
+        say(f"{name} {way} from {begins} and reads {_amount(cost.changes, cost.bytes)}")
     say(f"all {len(plan.tables)} tables {plan.where}: {_amount(plan.changes, plan.bytes)} of changelogs to read")
+
+
+def _made_from(cost: TableCost) -> str:
+    if cost.version is None:
+        return "its changelog"
+    return "a later version" if cost.goes_back else "a stored version"
 
 
 def _amount(changes: int, size: int) -> str:

@@ -46,7 +46,8 @@ class LayerWork:
     while they were open. `turn` has the name of the run that is writing the tables, `behind` the frontiers of tables that some
     windows lack. `compared` are the windows that were made whole and may have kept rows, `kept` has those in which a table did.
     `backlog` are the tables that may have lacked changes before the run; None stands for all tables. `anew` says that all rows
-    are made anew. ``closed`` are the closed cuts whose tags are kept; None leaves all tags as they are.
+    are made anew. ``closed`` are the closed cuts whose tags are kept; None leaves all tags as they are. ``goes_back`` says that a
+    table whose rows stand behind the frontier goes back to it; otherwise it keeps every change that it has applied.
     """
 
     pipeline: Pipeline
@@ -63,6 +64,7 @@ class LayerWork:
     backlog: Collection[TableId] | None = None
     anew: bool = False
     closed: tuple[ClosedCut, ...] | None = None
+    goes_back: bool = False
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""

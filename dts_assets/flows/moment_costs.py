@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.flows.snapshots import by_window
 from dts_assets.model.tables import TableId
+from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
@@ -27,8 +28,8 @@ class TableCost:
     """The version and the changes that one table of a moment is made from.
 
     ``version`` is the Iceberg snapshot that it begins as, None where it is made from its whole changelog. ``begins_at`` is the
-    window in which that version stands, by its start. ``changes`` and ``bytes`` are those of the ``files`` of the changelog that
-    are read: all changes count in which a change between may be.
+    window in which that version stands, by its start, and ``goes_back`` says that it is behind the moment. ``changes`` and
+    ``bytes`` are those of the ``files`` of the changelog that are read: all changes count in which a change between may be.
     """
 
     version: int | None
@@ -36,6 +37,7 @@ class TableCost:
     files: int = 0
     changes: int = 0
     bytes: int = 0
+    goes_back: bool = False
 
 
 def costs_of(pipeline: Pipeline, plan: MomentPlan) -> dict[TableId, TableCost]:
@@ -46,13 +48,16 @@ def costs_of(pipeline: Pipeline, plan: MomentPlan) -> dict[TableId, TableCost]:
         else EMPTY_STATE
         for table in plan.tables
     }
-    counts = _counts(pipeline, states.values())
+    reads_from = [one.reads_from if is_held_by(one.frontier, plan.frontier) else None for one in states.values()]
+    counts = _counts(pipeline, reads_from)
     return {table: _cost(pipeline, plan, table, states[table], counts.get(table, ())) for table in plan.tables}
 
 
-def _counts(pipeline: Pipeline, states: Iterable[SnapshotState]) -> Mapping[TableId, tuple[TableWindow, ...]]:
-    """Return the counts of all windows that some table needs."""
-    since = [one.reads_from for one in states]
+def _counts(pipeline: Pipeline, since: Collection[datetime | None]) -> Mapping[TableId, tuple[TableWindow, ...]]:
+    """Return the counts of all windows that some table needs.
+
+    None among ``since`` stands for a table that needs those of all time.
+    """
     least = None if None in since else min((one for one in since if one is not None), default=None)
     return windows_by_table(pipeline.ledger.window_tables(since=least))
 
@@ -70,12 +75,21 @@ def _cost(
     if before.changelog_snapshot is not None:
         old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
         replaced = replaced_windows(by_window(old), by_window(now), state=before)
+    taken_back, goes_back = set[datetime](), not is_held_by(before.frontier, plan.frontier)
+    if goes_back:
+        taken_back = {one.window_start for one in windows_to_take_back(windows, plan.frontier, before.frontier)}
+        replaced |= taken_back
     work = plan_snapshot(
         before, plan.frontier, changelog_snapshot=changelog.snapshot_id, windows=windows, replaced=replaced
     )
     if work.nothing:
-        return TableCost(*begins)
+        return TableCost(*begins, goes_back=goes_back)
     whole = work.rebuilds or work.recomputes
     rectangle = {} if whole else {"window_start": set(work.newer)}
-    files = [file for file in pipeline.lake.data_files(path, rectangle) if file.partition["window_start"] <= reached]
-    return TableCost(*begins, len(files), sum(one.rows for one in files), sum(one.bytes for one in files))
+    files = [
+        file
+        for file in pipeline.lake.data_files(path, rectangle)
+        if file.partition["window_start"] <= reached or file.partition["window_start"] in taken_back
+    ]
+    rows, size = sum(one.rows for one in files), sum(one.bytes for one in files)
+    return TableCost(*begins, len(files), rows, size, goes_back)

@@ -2,12 +2,13 @@
 
 The snapshots' own flow makes them, with the moment's frontier in place of the present one, in a branch of the lake. So keys,
 statements, bags, documents and merged tables are what they are in snapshots. A table begins as the nearest version that is still
-there, or from nothing, and takes over the changes between.
+there, or from nothing, and takes over the changes between. Where no version stands before the moment, a version behind it may be
+nearer than nothing: the keys of changes between are then computed again without these changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +31,16 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
 from dts_assets.planning.copied_tables import copied_meanwhile
-from dts_assets.planning.moment_frontiers import StoredVersion, frontier_at, is_held_by, version_to_begin_from
+from dts_assets.planning.moment_frontiers import (
+    StoredVersion,
+    frontier_at,
+    is_held_by,
+    is_worth_going_back,
+    version_to_begin_from,
+    version_to_go_back_from,
+)
 from dts_assets.planning.pauses import Fault
-from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.planning.snapshot_plans import SnapshotState, TableWindow, windows_by_table
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
 from dts_assets.store.branches import BranchedLake, versions_of
 from dts_assets.store.lake import TableState
@@ -64,7 +72,8 @@ class TablesAt:
 class MomentPlan:
     """A moment that is known, and the version that each table begins from; nothing is made yet.
 
-    ``begins`` has the Iceberg snapshots of tables that begin as a stored version. Other fields are those of :class:`TablesAt`.
+    ``begins`` has the Iceberg snapshots of tables that begin as a stored version, before the moment or behind it. Other fields
+    are those of :class:`TablesAt`.
     """
 
     where: str
@@ -91,7 +100,8 @@ def plan_moment(pipeline: Pipeline, moment: Moment | None, *, tables: Collection
     unknown = _not_copied_yet(pipeline, frontier)
     asked = {table: columns for table, columns in chosen.items() if table not in paused and table not in unknown}
     there = _existing(pipeline, asked, frontier)
-    begins = {table: found for table in there if (found := _version_before(pipeline, table, frontier)) is not None}
+    nearest = _nearest_version(pipeline, frontier)
+    begins = {table: found for table in there if (found := nearest(table)) is not None}
     absent = tuple(table for table in chosen if table not in there and table not in paused)
     return MomentPlan(where, frontier, there, begins, absent, paused)
 
@@ -139,7 +149,7 @@ def make_tables(
         if version is not None:
             lake.begin(branch.table_path(SNAPSHOT.name, table), version)
             begun[table] = version.snapshot_id
-    work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress)
+    work = LayerWork(branch, plan.tables, (), plan.frontier, {}, NOBODY, spark, progress, goes_back=True)
     outcomes = advance_rows(work, SNAPSHOT)
     made = {table: lake.table(branch.table_path(SNAPSHOT.name, table)) for table in plan.tables}
     failed = {table: one.fault for table, one in outcomes.items() if one.fault is not None}
@@ -155,14 +165,14 @@ def make_tables(
 
 
 def _goes_on(branch: Pipeline, table: TableId, frontier: Frontier, version: TableState | None) -> bool:
-    """Return whether a table of a branch stands before a frontier, and no stored version stands behind it."""
+    """Return whether a table of a branch stands before a frontier, and no stored version between them."""
     stands, state = stored_state(branch, SNAPSHOT.name, table)
     if stands is None or not is_held_by(state.frontier, frontier):
         return False
     if version is None:
         return True
     stored = SnapshotState.of_text(version.properties[STATE_PROPERTY]).frontier
-    return is_held_by(stored, state.frontier)
+    return is_held_by(stored, state.frontier) or not is_held_by(stored, frontier)
 
 
 def _frontier(sources: SchemaSources, moment: Moment | None) -> tuple[Frontier, str]:
@@ -217,8 +227,35 @@ def _existing(
     return {table: columns for table, columns in tables.items() if followed.exists(table, frontier)}
 
 
-def _version_before(pipeline: Pipeline, table: TableId, frontier: Frontier) -> TableState | None:
-    """Return the nearest version of a table's snapshot before a frontier; None without one.
+def _nearest_version(pipeline: Pipeline, frontier: Frontier) -> Callable[[TableId], TableState | None]:
+    """Return the function that gives the version of a table to begin from.
+
+    It gives None where no version is nearer than an empty table.
+    """
+    counts: list[Mapping[TableId, Sequence[TableWindow]]] = []
+
+    def nearest(table: TableId) -> TableState | None:
+        before = _version(pipeline, table, frontier, version_to_begin_from)
+        if before is not None:
+            return before
+        behind = _version(pipeline, table, frontier, version_to_go_back_from)
+        if behind is None:
+            return None
+        state = SnapshotState.of_text(behind.properties[STATE_PROPERTY])
+        # By one key alone, and where no truncation ever was, keys are computed again without making all rows anew.
+        if state.truncated or len(state.keys) > 1:
+            return None
+        if not counts:
+            counts.append(windows_by_table(pipeline.ledger.window_tables()))
+        return behind if is_worth_going_back(counts[0].get(table, ()), frontier, state.frontier) else None
+
+    return nearest
+
+
+def _version(
+    pipeline: Pipeline, table: TableId, frontier: Frontier, choose: Callable[..., StoredVersion | None]
+) -> TableState | None:
+    """Return the version of a table's snapshot that a function chooses; None without one.
 
     A version with a tag needs no version of the changelog of its own: tags go from versions behind which windows were made again.
     So what was made again since the present version tells all.
@@ -241,7 +278,7 @@ def _version_before(pipeline: Pipeline, table: TableId, frontier: Frontier) -> T
             states[number] = state
             yield StoredVersion(number, state.frontier, state.changelog_snapshot)
 
-    found = version_to_begin_from(stored(), frontier, changelogs=logs)
+    found = choose(stored(), frontier, changelogs=logs)
     if found is None:
         return None
     properties = {**versions[found.snapshot_id].properties, STATE_PROPERTY: states[found.snapshot_id].to_text()}

@@ -181,7 +181,8 @@ def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTas
         yield from look("keys", Counted(after, before.frontier, until=plan.suspect_until), plan.newer, now)
     if plan.replaced:
         yield from look("keys", Counted(after), plan.replaced, now)
-        yield from look("former keys", Counted(before.frontier), plan.replaced, then)
+        reached = before.frontier.window  # a table that goes back held changes of later windows
+        yield from look("former keys", Counted(before.frontier), plan.replaced, then, reached=reached)
 
 
 def _look(
@@ -192,8 +193,10 @@ def _look(
     counted: Counted,
     starts: Collection[datetime] | None,
     version: int | None,
+    *,
+    reached: datetime | None = None,
 ) -> Iterator[LookTask]:
-    files = _changelog(pipeline, job, starts, version)
+    files = _changelog(pipeline, job, starts, version, reached=reached)
     merged = _merged(pipeline, job, counted, run)
     for group in by_size(files, SHARE_BYTES):
         yield LookTask(merged, tuple(file.path for file in group), sought, sum(file.bytes for file in group))
@@ -295,12 +298,15 @@ def _changelog(
     starts: Collection[datetime] | None,
     version: int | None,
     least: SourcePosition | None = None,
+    *,
+    reached: datetime | None = None,
 ) -> list[StoredFile]:
     """Return the changelog files of some windows (None: all that the frontier reaches), in an Iceberg snapshot.
 
-    Files without a change at or behind the ``least`` position are left out, but not those of newer windows.
+    Files without a change at or behind the ``least`` position are left out, but not those of newer windows. ``reached`` is
+    another last window than that of the frontier.
     """
-    reached, origins = job.plan.state.frontier.window, () if job.following is None else job.following.origins
+    reached, origins = reached or job.plan.state.frontier.window, () if job.following is None else job.following.origins
     # A table may have had its name before, too: then its changelog is among the origins twice.
     logs = {one.table: version if one.changelog is None else one.changelog for one in origins} or {job.table: version}
     if starts is None and job.history is not None:  # of rows that came from other names all changes count

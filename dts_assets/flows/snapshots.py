@@ -50,6 +50,7 @@ from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot
 from dts_assets.planning.cuts import not_behind
+from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
@@ -166,19 +167,23 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
 
 def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts: Counts) -> SnapshotJob:
     before = EMPTY_STATE if opened.anew else opened.stored.state
+    wanted, replaced = work.frontier(table), opened.stored.replaced
+    goes_back = work.goes_back and not is_held_by(before.frontier, wanted)
+    windows = counts.of_all_time(table) if opened.anew or goes_back else counts.windows(table)
+    if goes_back:  # keys of changes that are to be taken back are computed again, as if their windows had been replaced
+        replaced |= {one.window_start for one in windows_to_take_back(windows, wanted, before.frontier)}
     planned = partial(
         plan_snapshot,
         before,
-        not_behind(work.frontier(table), before.frontier),
+        wanted if goes_back else not_behind(wanted, before.frontier),
         changelog_snapshot=opened.changelog,
-        windows=counts.windows(table) if not opened.anew else counts.of_all_time(table),
-        replaced=opened.stored.replaced,
+        windows=windows,
+        replaced=replaced,
         chains=work.chains,
         anew=opened.anew,
         added=layer.added(work.pipeline.settings, table),
     )
-    plan = planned()
-    if plan.doubts_keys:
+    if (plan := planned()).doubts_keys:
         plan = planned(told=counts.told_keys(table))
     columns = tuple(work.tables[table])
     return SnapshotJob(

@@ -154,7 +154,7 @@ def test_a_window_that_is_made_again_with_other_rows_takes_its_tag_and_the_later
     assert after.keys() == {zero, two}, f"{one} stood on rows that are others now"
     assert after[zero] == before[zero], "windows before it are as they were"
     assert after[two] != before[two], "the newest came back with the new rows"
-    monkeypatch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+    monkeypatch.setattr("dts_assets.flows.moments._nearest_version", lambda *_: lambda _: None)
     for tag, number in ((zero, 0), (two, 2)):
         anew = tables_at(again.pipeline, AtWindow(again.windows(number)[0].start), tmp_path / tag)
         for name in history.source.tables:

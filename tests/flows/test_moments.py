@@ -13,20 +13,23 @@ import pytest
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows import snapshots
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.flows.moments import TablesAt, plan_moment, tables_at
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.flows.snapshots import changelog_versions
 from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
-from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, moment_of
+from dts_assets.planning.moment_frontiers import is_held_by
+from dts_assets.planning.snapshot_plans import SnapshotState
+from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWindow, Moment, moment_of
 from dts_assets.store import expiry
 from tests.flows.harness import Bench, Harness, table_id
-from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history
+from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history, border
 from tests.flows.short import SECOND
 from tests.flows.source import Contents, Position, write_capture
 from tests.flows.source_tables import Table
 from tests.flows.test_bank_transfer import RIGHT, bank_of_transfers
 from tests.store.test_expiry import LATER
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +144,7 @@ def test_from_nothing_and_from_a_version_come_the_same_rows(
     moment = AtPosition(None, *position)
     begun = tables_at(harness.pipeline, moment, tmp_path / "begun")
     assert begun.begun
-    monkeypatch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+    monkeypatch.setattr("dts_assets.flows.moments._nearest_version", lambda *_: lambda _: None)
     anew = tables_at(harness.pipeline, moment, tmp_path / "anew")
     assert not anew.begun
     assert rows_of(begun) == rows_of(anew)
@@ -176,6 +179,39 @@ def test_a_version_with_a_tag_is_begun_from_when_its_changelog_has_forgotten(
     assert begun.keys() >= {table_id(name) for name in ("accounts", "goods")}
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"deletes": "soft", "audit_columns": ["op", "position"]}], ids=["hard", "soft"]
+)
+@pytest.mark.parametrize("seed", chosen(range(1, 6), 1))
+def test_a_table_goes_back_from_a_later_version_where_no_earlier_one_is_left(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, options: dict[str, Any]
+) -> None:
+    """Rows are those of the source at every moment, and those of a table that is made from nothing, down to their messages."""
+    history = bank_history(seed)
+    harness = bench.open(write_capture(tmp_path / "capture", history.source.messages), cut_tags=0, **options)
+    for number in range(WINDOWS):
+        harness.all(number)
+    monkeypatch.setattr("dts_assets.planning.moment_frontiers._CHANGES_OF_ONE_TAKEN_BACK", 0)
+    forget_snapshots(harness, monkeypatch)
+    positions, went_back = whole(history), set[TableId]()
+    moments: list[Moment] = [AtPosition(None, *one) for one in Random(11).sample(positions, times(4, len(positions)))]
+    for number, moment in enumerate([*moments, *(AtWindow(border(one)) for one in range(WINDOWS))]):
+        planned = plan_moment(harness.pipeline, moment)
+        found = tables_at(harness.pipeline, moment, tmp_path / f"moment_{number}")
+        if isinstance(moment, AtPosition) and not options:
+            assert contents(history, found) == expected(history, (moment.file, moment.position)), moment
+        went_back |= {
+            table
+            for table, version in planned.begins.items()
+            if not is_held_by(SnapshotState.of_text(version.properties[STATE_PROPERTY]).frontier, planned.frontier)
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr("dts_assets.flows.moments._nearest_version", lambda *_: lambda _: None)
+            anew = tables_at(harness.pipeline, moment, tmp_path / f"anew_{number}")
+        assert told_values(found) == told_values(anew), moment
+    assert went_back >= {table_id("accounts"), table_id("journal")}
+
+
 def test_windows_that_are_made_again_are_refused_until_snapshots_have_their_rows(
     bench: Bench, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +236,7 @@ def test_windows_that_are_made_again_are_refused_until_snapshots_have_their_rows
         found = tables_at(again.pipeline, moment, tmp_path / f"moment_{number}")
         begun += bool(found.begun)
         with monkeypatch.context() as patch:
-            patch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+            patch.setattr("dts_assets.flows.moments._nearest_version", lambda *_: lambda _: None)
             anew = tables_at(again.pipeline, moment, tmp_path / f"anew_{number}")
         assert told_values(found) == told_values(anew)
     assert begun
@@ -240,6 +276,16 @@ def forget_changelogs(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None
         needed = changelog_versions(harness.pipeline, "snapshot", table)
         identifier = lake.identifier(harness.pipeline.table_path("changelog", table))
         assert expiry.expire_snapshots(lake.catalog, identifier, needed=needed, now=LATER)
+
+
+def forget_snapshots(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all versions of snapshots expire but the present ones."""
+    monkeypatch.setattr(expiry, "KEEP_SNAPSHOTS", 1)
+    monkeypatch.setattr(expiry, "AT_ONCE", 1)
+    lake = harness.pipeline.lake
+    for table in known_tables(harness.pipeline):
+        identifier = lake.identifier(harness.pipeline.table_path("snapshot", table))
+        assert expiry.expire_snapshots(lake.catalog, identifier, now=LATER)
 
 
 def rows_of(found: TablesAt) -> dict[TableId, list[str]]:

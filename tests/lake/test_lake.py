@@ -136,7 +136,7 @@ def test_what_a_moment_costs_is_said_without_a_row_being_read(shop: Lake, monkey
     )  # fmt: skip
     assert plan.changes == sum(one.changes for one in plan.tables.values())
     assert plan.bytes == sum(one.bytes for one in plan.tables.values())
-    monkeypatch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+    monkeypatch.setattr("dts_assets.flows.moments._nearest_version", lambda *_: lambda _: None)
     whole = shop.plan(position=position, tables=["shopdb.orders"]).tables["shopdb.orders"]
     until = [one for one in changes if one.partition["window_start"].hour <= 3]
     assert whole.version is None
