@@ -26,6 +26,7 @@ from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
+from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
@@ -112,7 +113,7 @@ def _materialize(
     _warn_of_pauses(advanced.failed, progress)
     return TablesReport(
         _window_reports(advanced, written, decoded.results),
-        _table_reports(pipeline, plan.windows, decoded.results, written.tallies, advanced.outcomes),
+        _table_reports(pipeline, plan.windows, decoded.results, written.tallies, advanced),
         time.monotonic() - began,
         next((result.decoder for result in decoded.results), ""),
         {**plan.paused, **{row.table: row for row in advanced.failed}},
@@ -123,13 +124,15 @@ def _materialize(
 class _Advanced:
     """The marks that the windows get, the frontier of all layers, and the outcome of each table.
 
-    ``failed`` are the pauses of the tables that failed in the run; the marks name them.
+    ``failed`` are the pauses of the tables that failed in the run; the marks name them. ``known`` are all tables as the run knows
+    them at its end; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``.
     """
 
     marks: tuple[Cut, ...]
     reached: Frontier
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]]
     failed: tuple[PausedTable, ...]
+    known: Mapping[TableId, tuple[Column, ...]]
 
 
 def _advance_layers(
@@ -161,7 +164,7 @@ def _advance_layers(
     behind = {table: reached_without[starts] for table, starts in lacking.items()}
     closed = kept_cuts(pipeline, cuts, reached)
     remove_moved_tags(pipeline, cuts_before, cuts, reached)
-    outcomes, faults = _make_layers(
+    known, outcomes, faults = _make_layers(
         pipeline,
         plan,
         written,
@@ -186,16 +189,16 @@ def _advance_layers(
     if plan.selection.whole:
         changed = {table for table, one in outcomes.get(SNAPSHOT.name, {}).items() if one.committed}
         without = {*plan.paused, *faults, *behind, *changed}
-        tag_unchanged(pipeline, known_tables(pipeline), closed, reached, without=without, progress=progress)
-    return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed)
+        tag_unchanged(pipeline, known, closed, reached, without=without, progress=progress)
+    return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed, known)
 
 
 def _make_layers(
     pipeline: Pipeline, plan: TablesPlan, written: Written, whole: LayerWork
-) -> tuple[dict[str, Mapping[TableId, LayerOutcome]], dict[TableId, Fault]]:
+) -> tuple[dict[TableId, tuple[Column, ...]], dict[str, Mapping[TableId, LayerOutcome]], dict[TableId, Fault]]:
     """Make the layers that are made from other layers.
 
-    Their outcomes are returned, and the faults of all tables so far.
+    All known tables are returned, the outcomes, and the faults of all tables so far.
     """
     first = min(window.start for window in plan.windows)
     # A window that comes late tells which columns a table had that a later one renames.
@@ -216,7 +219,7 @@ def _make_layers(
         outcomes[layer.name] = layer.make(replace(whole, tables=tables))
         faults |= rows.faults
         faults |= {table: one.fault for table, one in outcomes[layer.name].items() if one.fault is not None}
-    return outcomes, faults
+    return known, outcomes, faults
 
 
 def _has_rows(pipeline: Pipeline, layer: Layer, made_from: Layer, table: TableId) -> bool:
@@ -291,13 +294,12 @@ def _take_out_of_backlog(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanc
     """Take the tables out of the backlog of which no layer lacks a change any more."""
     still = {*plan.paused, *(row.table for row in advanced.failed)}
     waiting = {table for made in advanced.outcomes.values() for table, outcome in made.items() if outcome.waits}
-    tables = known_tables(pipeline)
-    looked_at = chosen_tables(tables, CHANGELOG, plan.selection, without=still, among=plan.concerned)
+    looked_at = chosen_tables(advanced.known, CHANGELOG, plan.selection, without=still, among=plan.concerned)
     done = {table for table in looked_at if table not in waiting}
     pipeline.ledger.change_backlog(
         lambda rows: taken_out(
             rows, seen=plan.backlog, run=plan.run, done=done, layers=pipeline.layer_titles,
-            all_tables=tables if plan.concerned is None else (),
+            all_tables=advanced.known if plan.concerned is None else (),
         )
     )  # fmt: skip
 
@@ -326,12 +328,12 @@ def _table_reports(
     windows: Sequence[Window],
     results: Collection[TablesResult],
     tallies: Mapping[TallyKey, TableTally],
-    outcomes: Mapping[str, Mapping[TableId, LayerOutcome]],
+    advanced: _Advanced,
 ) -> tuple[TableReport, ...]:
-    """Return the report of every known table; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``."""
+    """Return the report of every known table."""
     before = pipeline.grid.previous(windows[0])
     shapes = pipeline.ledger.table_shapes(windows if before is None else [before, *windows])
-    tables = known_tables(pipeline)
+    tables, outcomes = advanced.known, advanced.outcomes
     starts = {window.start for window in windows}
     shown = routed_shapes(pipeline, [row for row in shapes if row.window_start in starts])
     texts = source_texts((row.table, row.columns) for row in shown)
