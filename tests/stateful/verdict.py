@@ -23,8 +23,8 @@ from tests.flows.history import EVERY, START
 from tests.stateful.stream import Copy, Effect
 from tests.stateful.world import World
 
-NOT_CONTENT = {"made_by", "chain", "refreshes", "resume", "run"}
-"""Columns that name the runs that happened to write a row."""
+NOT_CONTENT = {"made_by", "chain", "refreshes", "resume", "run", "closed_by"}
+"""Columns that tell when and by which runs a row was written: a window is closed by silence only for a run that hears it."""
 
 ADDED = {DELETED_AT, *AUDITED}
 """Columns that are null in all rows while nobody asks for them."""
