@@ -17,12 +17,12 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import RuleOf
 from dts_assets.model.columns import same_name
 from dts_assets.model.row_filters import RowFilter, columns_of
+from dts_assets.model.server_tables import ServerColumn, ServerTable
 from dts_assets.model.stored_sums import SUMS_PROPERTY, StoredSums
 from dts_assets.model.tables import TableId
-from dts_assets.sources.live_database import DescribedColumn, DescribedTable
 from dts_assets.stages.filter_sql import condition_of
 from dts_assets.stages.row_sums import SummedColumn, row_sums, total
-from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, rows_of, sql_column
+from dts_assets.stages.sum_sql import SqlColumn, rows_of, sql_column
 from dts_assets.store.columns import flat_name
 from dts_assets.store.types import arrow_schema
 
@@ -118,7 +118,7 @@ def compared_table(
     snapshot: Table,
     *,
     source: TableId,
-    described: DescribedTable,
+    described: ServerTable,
     unknown: Mapping[str, int],
 ) -> ComparedTable | None:
     """Return how a snapshot and a table at the source are compared.
@@ -139,7 +139,7 @@ def compared_table(
             left_out[column.name] = "the source has no such column now"
             continue
         found.add(at_source.name)
-        pair = sql_column(column, _of_source(at_source))
+        pair = sql_column(column, at_source)
         reason = _reason(at_source, rule_of, unknown.get(column.name, 0), carried)
         if reason is not None:
             left_out[column.name] = reason
@@ -165,11 +165,7 @@ def _condition(rows: RowFilter, pairs: Sequence[SqlColumn]) -> str | None:
     return condition_of(rows, {name: one for name, one in wanted.items() if one is not None})
 
 
-def _of_source(column: DescribedColumn) -> SourceColumn:
-    return SourceColumn(column.name, column.type, column.declared, column.precision, column.scale, column.digits)
-
-
-def _reason(column: DescribedColumn, rule_of: RuleOf, unknown: int, carried: int) -> str | None:
+def _reason(column: ServerColumn, rule_of: RuleOf, unknown: int, carried: int) -> str | None:
     rule = rule_of(column.name)
     if rule is not None:
         return f"a rule changes its values ({rule.kind.value})"
@@ -180,7 +176,7 @@ def _reason(column: DescribedColumn, rule_of: RuleOf, unknown: int, carried: int
     return None
 
 
-def refused(pipeline: Pipeline, table: TableId, described: DescribedTable | None) -> str | None:
+def refused(pipeline: Pipeline, table: TableId, described: ServerTable | None) -> str | None:
     """Return why a table at the source cannot be compared; None where it can."""
     if described is None:
         return "the source has no such table now, or the account may not read it"

@@ -16,11 +16,12 @@ from pyiceberg.table import Table
 
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.scratch_server import ScratchServer, ServerColumn
+from dts_assets.flows.scratch_server import ScratchServer
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import rule_on
 from dts_assets.model.columns import Column
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.compared_rows import Differences, compare_bags, compare_by_key, shares
@@ -206,7 +207,7 @@ class _Sides:
             if DELETED_AT in beside:
                 rows = rows.filter(rows[DELETED_AT].is_null())
             for part in rows.combine_chunks().to_batches():
-                made = [self._lake_texts(part, name, column.kind) for name, column in self.columns.items()]
+                made = [self._lake_texts(part, name, column.type) for name, column in self.columns.items()]
                 yield _table(made, tuple(self.columns), part.num_rows)
 
     def _lake_texts(self, rows: pa.RecordBatch, name: str, kind: str) -> pa.Array:
@@ -219,11 +220,11 @@ class _Sides:
     def _server(self) -> Iterator[pa.Table]:
         """Yield the rows of the server, in the common form."""
         kinds = {field.name: field.type for field in self.one.iceberg.schema().as_arrow()}
-        asked = [server_text(column.name, column.kind, kinds[name]) for name, column in self.columns.items()]
+        asked = [server_text(column.name, column.type, kinds[name]) for name, column in self.columns.items()]
         for rows in self.server.rows(self.one.source, asked or ["1"]):
             columns = list(zip(*rows, strict=True))
             made = [
-                of_server(pa.array(texts, pa.string()), kinds[name], column.kind)
+                of_server(pa.array(texts, pa.string()), kinds[name], column.type)
                 for texts, (name, column) in zip(columns, self.columns.items(), strict=False)
             ]
             yield _table(made, tuple(self.columns), len(rows))

@@ -16,12 +16,12 @@ from dts_assets.flows.copies import add_chunks, begin, finish, prepare, require_
 from dts_assets.flows.differing_rows import Differences
 from dts_assets.flows.jdbc_rows import stored_rows
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.columns import ColumnShape
+from dts_assets.model.columns import ColumnShape, quoted
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import SourceMoment
-from dts_assets.sources.mysql_server import sql_name, sql_table
+from dts_assets.sources.mysql_server import sql_table
 from dts_assets.stages.copied_texts import as_copied, stored_kind, text_of
 from dts_assets.store.files import TableWriter
 
@@ -43,7 +43,7 @@ def repair_rows(
     source = table.source
     require_positions(pipeline, source)
     described = moment.tables()[source]
-    columns = tuple(ColumnShape(one.name, one.declared, one.is_key) for one in described.columns)
+    columns = tuple(one.shape for one in described.columns)
     keys = tuple((one.source.name, one.column.name) for one in table.key)
     if not keys or {name for name, _ in keys} != {one.name for one in columns if one.is_key}:
         raise CopyError(str(source), "nothing tells its rows apart in the lake as at the source", "resync it")
@@ -77,7 +77,7 @@ def _rows_of(
     found: list[tuple[Any, ...]] = []
     for start in range(0, len(rows), _AT_ONCE):
         wanted = [
-            " AND ".join(f"{sql_name(theirs)} = {moment.literal(row[ours])}" for theirs, ours in keys)
+            " AND ".join(f"{quoted(theirs)} = {moment.literal(row[ours])}" for theirs, ours in keys)
             for row in rows[start : start + _AT_ONCE]
         ]
         texts = ", ".join(map(text_of, columns))

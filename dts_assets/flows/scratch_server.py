@@ -15,7 +15,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.scratch import ScratchServerError
 from dts_assets.model.columns import quoted
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.model.tables import TableId
+from dts_assets.sources.described_tables import ONE_TABLE, columns_statement, described_tables
 
 _LARGEST = 1 << 30
 """The bytes of the largest statement or row: the most that these servers take."""
@@ -61,15 +63,6 @@ class Login:
 
     password: str = field(default="", repr=False)
     option_file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerColumn:
-    """A column as the server describes it. ``kind`` is its type without arguments, ``int``."""
-
-    name: str
-    kind: str
-    is_key: bool
 
 
 class StatementRefused(Exception):
@@ -142,15 +135,10 @@ class ScratchServer:
             StatementRefused: The server refused it.
             ScratchServerError: The connection is lost.
         """
-        asked = (
-            "SELECT column_name, data_type, column_key FROM information_schema.columns"
-            " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
-        )
         with self._asking(), self._connection.cursor() as cursor:
-            cursor.execute(asked, (table.database, table.table))
-            return tuple(
-                ServerColumn(str(name), str(kind).lower(), key == "PRI") for name, kind, key in cursor.fetchall()
-            )
+            cursor.execute(columns_statement(ONE_TABLE), (table.database, table.table))
+            found = described_tables(cursor.fetchall()).get(table)
+            return () if found is None else found.columns
 
     def rows(self, table: TableId, expressions: Sequence[str]) -> Iterator[Sequence[Sequence[str | None]]]:
         """Yield the values of expressions for all rows of a table, some thousand rows at a time.

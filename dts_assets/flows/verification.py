@@ -39,9 +39,10 @@ from dts_assets.flows.snapshot_merges import UNKNOWN_PROPERTY
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition
-from dts_assets.sources.live_database import DescribedTable, SourceMoment, TableAlteredError, moment_of
+from dts_assets.sources.live_database import SourceMoment, TableAlteredError, moment_of
 from dts_assets.stages.sum_sql import sum_statement
 
 _LOOK_SECONDS = 2.0
@@ -253,7 +254,7 @@ def _verdict(
     found: TablesAt,
     table: TableId,
     sources: Sequence[TableId],
-    described: Mapping[TableId, DescribedTable],
+    described: Mapping[TableId, ServerTable],
 ) -> TableVerdict:
     if pipeline.settings.routes.shard_columns(table):
         return TableVerdict(table, refused="it is merged of several tables")

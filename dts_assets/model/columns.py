@@ -175,7 +175,7 @@ def reads_alike(narrow: str, wide: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a name in backticks, as Spark reads it."""
+    """Return a name in backticks, as Spark, MySQL and MariaDB read it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -16,7 +16,9 @@ from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
 from dts_assets.model.database_places import SESSION, DatabasePlace
 from dts_assets.model.positions import file_number
+from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
+from dts_assets.sources.described_tables import TABLES, columns_statement, described_tables
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -33,35 +35,6 @@ _DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 _GONE = frozenset({0, 1049, 2002, 2003, 2005, 2006, 2013, 1040, 1129, 1130, 1205, 3024, 1969})
 ALTERED = frozenset({1412, 1146, 1054, 1051})
 """The errors of a server whose table was altered, dropped or renamed since the moment."""
-
-_COLUMNS = (
-    "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE, c.COLUMN_TYPE, c.NUMERIC_PRECISION, c.NUMERIC_SCALE, "
-    "c.DATETIME_PRECISION, c.COLUMN_KEY, t.ENGINE FROM information_schema.COLUMNS c JOIN information_schema.TABLES t "
-    "ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME WHERE t.TABLE_TYPE = 'BASE TABLE' AND "
-    "c.TABLE_SCHEMA NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys') "
-    "ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedColumn:
-    """A column as ``information_schema`` has it; ``precision``, ``scale`` and ``digits`` are None where the type has none."""
-
-    name: str
-    type: str
-    declared: str
-    precision: int | None
-    scale: int | None
-    digits: int | None
-    is_key: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedTable:
-    """A table of the source: its storage engine and its columns, in their order."""
-
-    engine: str
-    columns: tuple[DescribedColumn, ...]
 
 
 class TableAlteredError(Exception):
@@ -90,15 +63,9 @@ class SourceMoment:
     def __str__(self) -> str:
         return f"{self.file_name}:{self.position}"
 
-    def tables(self) -> Mapping[TableId, DescribedTable]:
+    def tables(self) -> Mapping[TableId, ServerTable]:
         """Return the tables of the server that the account may see, as they are now."""
-        found: dict[TableId, tuple[str, list[DescribedColumn]]] = {}
-        for schema, name, *facts, key, engine in self.rows(_COLUMNS):
-            mine = found.setdefault(TableId(schema, "", name), (engine or "", []))[1]
-            column, kind, declared, *numbers = facts
-            precision, scale, digits = numbers
-            mine.append(DescribedColumn(column, kind, declared, precision, scale, digits, key == "PRI"))
-        return {table: DescribedTable(engine, tuple(columns)) for table, (engine, columns) in found.items()}
+        return described_tables(self.rows(columns_statement(TABLES)))
 
     def literal(self, value: object) -> str:
         """Return a value as the driver gives it as a literal of SQL."""

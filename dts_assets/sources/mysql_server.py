@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from dts_assets.errors.databases import CopyError
 from dts_assets.errors.sources import DatabaseError
-from dts_assets.model.columns import ColumnShape
+from dts_assets.model.columns import ColumnShape, quoted
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
+from dts_assets.sources.described_tables import ONE_TABLE, TABLES, columns_statement, described_tables
 from dts_assets.sources.live_database import TableAlteredError, binlog_position, connected, explained
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
-
-_OWN = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
-"""The databases of the server itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +117,8 @@ class MySqlServer:
 
         Views and the server's own tables are left out.
         """
-        rows = self.rows(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"
-        )
-        tables = (TableId(_text(database), "", _text(name)) for database, name in rows if _text(database) not in _OWN)
+        rows = self.rows(f"SELECT t.TABLE_SCHEMA, t.TABLE_NAME FROM information_schema.TABLES t WHERE {TABLES}")
+        tables = (TableId(_text(database), "", _text(name)) for database, name in rows)
         return sorted(filter(takes, tables))
 
     def table(self, table: TableId) -> SourceTable:
@@ -131,21 +127,18 @@ class MySqlServer:
         Raises:
             CopyError: There is no such table, or the user may not see it.
         """
-        where = "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         names = (table.database, table.table)
-        found = self.rows(
-            f"SELECT COLUMN_NAME, COLUMN_TYPE, COLUMN_KEY FROM information_schema.COLUMNS {where} ORDER BY ORDINAL_POSITION",
-            names,
-        )
-        if not found:
+        found = described_tables(self.rows(columns_statement(ONE_TABLE), names)).get(table)
+        if found is None:
             what = f"the database at {self.place} shows no such table to {self.place.user}"
             raise CopyError(str(table), what, "look at its name, and grant SELECT on it")
-        columns = tuple(ColumnShape(_text(name), _text(kind), _text(key) == "PRI") for name, kind, key in found)
+        columns = tuple(one.shape for one in found.columns)
         keys = self.rows(
-            f"SELECT COLUMN_NAME FROM information_schema.STATISTICS {where} AND INDEX_NAME = 'PRIMARY' AND SEQ_IN_INDEX = 1",
+            "SELECT t.COLUMN_NAME FROM information_schema.STATISTICS t "
+            f"WHERE {ONE_TABLE} AND t.INDEX_NAME = 'PRIMARY' AND t.SEQ_IN_INDEX = 1",
             names,
         )
-        rows = self.rows(f"SELECT TABLE_ROWS FROM information_schema.TABLES {where}", names)
+        rows = self.rows(f"SELECT t.TABLE_ROWS FROM information_schema.TABLES t WHERE {ONE_TABLE}", names)
         first = next((one for one in columns if keys and one.name == _text(keys[0][0])), None)
         key = first.name if first is not None and has_ranges(first) else None
         return SourceTable(table, columns, key, int(rows[0][0] or 0) if rows else 0)
@@ -157,7 +150,7 @@ class MySqlServer:
         The walk is along the primary key, and reads no other column.
         """
         assert table.key is not None, "a table without a key has no ranges"
-        key, name = sql_name(table.key), sql_table(table.table)
+        key, name = quoted(table.key), sql_table(table.table)
         text = text_of_key(table.column(table.key))
         last: str | None = None
         while True:
@@ -169,14 +162,9 @@ class MySqlServer:
             yield last
 
 
-def sql_name(name: str) -> str:
-    """Return a name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def sql_table(table: TableId) -> str:
     """Return a table's name with its database: ```shopdb`.`orders```."""
-    return f"{sql_name(table.database)}.{sql_name(table.table)}"
+    return f"{quoted(table.database)}.{quoted(table.table)}"
 
 
 _BYTES = re.compile(r"\s*(var)?binary\b", re.I)
@@ -195,7 +183,7 @@ def has_ranges(column: ColumnShape) -> bool:
 
 def text_of_key(column: ColumnShape) -> str:
     """Return an expression for the text of a key column; :func:`sql_value` makes the value of it again."""
-    name = sql_name(column.name)
+    name = quoted(column.name)
     return f"HEX({name})" if _BYTES.match(column.original_type) else f"CONVERT({name} USING utf8mb4)"
 
 

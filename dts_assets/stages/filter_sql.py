@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from dts_assets.model.columns import decimal_arguments
+from dts_assets.model.columns import decimal_arguments, quoted
 from dts_assets.model.row_filters import (
     Comparison,
     Conjunction,
@@ -19,7 +19,7 @@ from dts_assets.model.row_filters import (
     Nullness,
     RowFilter,
 )
-from dts_assets.stages.sum_sql import SqlColumn, quoted
+from dts_assets.stages.sum_sql import SqlColumn
 
 
 def condition_of(rows: RowFilter, columns: Mapping[str, SqlColumn]) -> str | None:

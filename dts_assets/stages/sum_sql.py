@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dts_assets.model.columns import decimal_arguments
+from dts_assets.model.columns import decimal_arguments, quoted
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.stages.row_sums import LONG, SummedColumn
 
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
@@ -24,26 +25,6 @@ _MONTHS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column as ``information_schema`` tells it: ``("seen", "timestamp", "timestamp(3)")``.
-
-    ``precision``, ``scale`` and ``digits`` (of a fraction of a second) are None where the type has none.
-    """
-
-    name: str
-    type: str
-    declared: str
-    precision: int | None = None
-    scale: int | None = None
-    digits: int | None = None
-
-    @property
-    def unsigned(self) -> bool:
-        """True if the numbers of the column have no sign."""
-        return "unsigned" in self.declared or "zerofill" in self.declared
-
-
-@dataclass(frozen=True, slots=True)
 class SqlColumn:
     """A column of a sum in SQL.
 
@@ -52,7 +33,7 @@ class SqlColumn:
     """
 
     column: SummedColumn
-    source: SourceColumn
+    source: ServerColumn
     text: str
     is_free: bool = False
     narrows: bool = False
@@ -66,12 +47,7 @@ class SqlColumn:
         return f"IFNULL(CONCAT('{self.column.tag}=', LENGTH({self.text}), ':', {long}), '')"
 
 
-def quoted(name: str) -> str:
-    """Return a name as the server reads it, whatever its characters."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def sql_column(column: SummedColumn, source: SourceColumn) -> SqlColumn | None:
+def sql_column(column: SummedColumn, source: ServerColumn) -> SqlColumn | None:
     """Return a column in SQL; None where its texts are not proven to be the lake's."""
     name, lake, kind = quoted(source.name), column.type, source.type
     if lake in ("int", "bigint", "boolean", "decimal(20,0)") and kind in (*_WHOLE, "year", "bit"):
@@ -93,7 +69,7 @@ def sql_column(column: SummedColumn, source: SourceColumn) -> SqlColumn | None:
     return SqlColumn(column, source, f"IF({exists}, DATE_FORMAT({name}, '{form}'), NULL)", narrows=True)
 
 
-def _whole_number(column: SummedColumn, source: SourceColumn) -> SqlColumn | None:
+def _whole_number(column: SummedColumn, source: ServerColumn) -> SqlColumn | None:
     name, lake = quoted(source.name), column.type
     if source.type in ("year", "bit"):
         least, most = 0, 9999 if source.type == "year" else (1 << (source.precision or 64)) - 1
@@ -113,7 +89,7 @@ def _whole_number(column: SummedColumn, source: SourceColumn) -> SqlColumn | Non
     return SqlColumn(column, source, f"IF({limit}, {text}, NULL)", narrows=True)
 
 
-def _decimal(column: SummedColumn, source: SourceColumn) -> SqlColumn | None:
+def _decimal(column: SummedColumn, source: ServerColumn) -> SqlColumn | None:
     precision, scale, name = source.precision or 0, source.scale or 0, quoted(source.name)
     # The cast takes the zeros away with which ZEROFILL fills a number up.
     text = f"CAST(CAST({name} AS DECIMAL({precision},{scale})) AS CHAR)"

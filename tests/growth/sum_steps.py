@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dts_assets.model.row_filters import Comparison, Disjunction
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.stages.filter_sql import condition_of
 from dts_assets.stages.row_sums import SummedColumn, hashes_of, row_sums, row_texts, tagged, value_texts
 from dts_assets.stages.sum_sql import (
     Buckets,
-    SourceColumn,
     SqlColumn,
     bucket_statement,
     hashes_statement,
@@ -48,7 +48,7 @@ def _long(count: int) -> pa.RecordBatch:
 def _columns(count: int) -> list[SqlColumn]:
     """Return a column for each ten: a database lets a table have 4,096, and texts of megabytes measure the memory alone."""
     found = (
-        sql_column(SummedColumn(number + 1, f"c{number}", "int"), SourceColumn(f"c{number}", "bigint", "bigint"))
+        sql_column(SummedColumn(number + 1, f"c{number}", "int"), ServerColumn(f"c{number}", "bigint", "bigint"))
         for number in range(count // 10)
     )
     return [one for one in found if one is not None]

@@ -13,8 +13,9 @@ import pytest
 
 from dts_assets.model.columns import mysql_type
 from dts_assets.model.database_places import SESSION
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.stages.row_sums import LONG, SummedColumn, hashes_of, row_sums, row_texts, total
-from dts_assets.stages.sum_sql import SourceColumn, SqlColumn, row_hash, sql_column, sum_statement
+from dts_assets.stages.sum_sql import SqlColumn, row_hash, sql_column, sum_statement
 from dts_emulator.source.server import Server, private_server
 from tests.tiers import times
 
@@ -105,13 +106,13 @@ def arrow_type(kind: str) -> pa.DataType:
     }[kind]  # fmt: skip
 
 
-def described(cursor: Any, table: str) -> list[SourceColumn]:
+def described(cursor: Any, table: str) -> list[ServerColumn]:
     cursor.execute(
         "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION "
         "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'd' AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
         (table,),
     )
-    return [SourceColumn(*row) for row in cursor.fetchall()]
+    return [ServerColumn(*row) for row in cursor.fetchall()]
 
 
 def filled(cursor: Any, table: str, kinds: list[str], rows: int) -> tuple[list[SqlColumn], pa.RecordBatch]:
@@ -214,7 +215,7 @@ def test_types_whose_text_is_not_proven_have_no_sum(server: Server, declared: st
         cursor.execute(f"CREATE OR REPLACE TABLE d.others (a {declared})")
         (found,) = described(cursor, "others")
         assert sql_column(SummedColumn(1, "a", lake_type(declared)), found) is None
-    assert sql_column(SummedColumn(1, "a", "string"), SourceColumn("a", "json", "json")) is None, "MySQL's own JSON"
+    assert sql_column(SummedColumn(1, "a", "string"), ServerColumn("a", "json", "json")) is None, "MySQL's own JSON"
 
 
 def test_texts_of_different_rows_differ() -> None:
