@@ -16,9 +16,9 @@ from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof
 from dts_assets.flows.proof_replay import Existing
 from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
+from dts_assets.flows.verdict_words import difference_lines, left_out_lines, proof_words
 from dts_assets.model.tables import TableId
 from dts_assets.settings.environment import variables_of
-from dts_assets.stages.compared_rows import NamedRow
 
 PASSWORD_VARIABLE = "DTS_ASSETS_SCRATCH_PASSWORD"
 """The variable that has the password, if no other one is named."""
@@ -96,50 +96,22 @@ def _address(url: str) -> ScratchAddress:
 
 
 def _show(tables: Mapping[TableId, TableProof], *, values: bool) -> None:
-    shown = table_of("", texts=["table", "verdict", "matched by"], numbers=["rows", "on the server", "differ"])
+    shown = table_of("", texts=["table", "verdict", "matched by"], numbers=["lake", "server", "differ"])
     for name, one in tables.items():
-        verdict = "differs" if not one.equal else "equal" if one.whole else "equal, as far as compared"
         matched = ", ".join(one.keys) or "whole rows"
-        shown.add_row(
-            str(name), verdict, matched, f"{one.rows_lake:,}", f"{one.rows_server:,}", f"{one.differences.total:,}"
-        )
-    console = Console(highlight=False)
-    console.print(shown)
+        counts = (f"{count:,}" for count in (one.rows_lake, one.rows_server, one.differences.total))
+        shown.add_row(str(name), proof_words(one), matched, *counts)
+    Console(highlight=False, markup=False).print(shown)
     for name, one in tables.items():
-        for line in _lines(one, values=values):
-            console.print(f"{name}: {line}", markup=False, soft_wrap=True)
-
-
-def _lines(one: TableProof, *, values: bool) -> list[str]:
-    """Return what there is to say about a table beside the counts."""
-    found = one.differences
-    lines = [f"the server alone has the column {name}" for name in one.lacking]
-    lines += [f"the lake alone has the column {name}" for name in one.extra]
-    lines += [f"{count:,} rows differ in {name}" for name, count in sorted(found.columns.items())]
-    lines += [_row(row, values=values) for row in found.named]
-    if found.total > len(found.named):
-        lines.append(f"{found.total - len(found.named):,} more rows differ")
-    lines += [f"the column {name} was not compared: {reason}" for name, reason in sorted(one.left_out.items())]
-    lines += [
-        f"{count:,} values of {name} did not fit and were not compared" for name, count in sorted(found.unfit.items())
-    ]
-    lines += [f"{count:,} values of {name} are not known in the lake" for name, count in sorted(found.unknown.items())]
-    return [*lines, f"schema not proven: {one.doubt}"] if one.doubt else lines
-
-
-def _row(row: NamedRow, *, values: bool) -> str:
-    """Return a row that differs in words: its key and its columns, with values on request."""
-    key = ", ".join(f"{name}={_text(text)}" for name, text in row.key) or "a row"
-    if row.only_in:
-        return f"{key}: only in {row.only_in}"
-    if not values:
-        return f"{key}: {', '.join(name for name, _, _ in row.columns)}"
-    cells = (f"{name}: lake {_text(mine)}, server {_text(theirs)}" for name, mine, theirs in row.columns)
-    return f"{key}: {'; '.join(cells)}"
-
-
-def _text(text: str | None) -> str:
-    return "NULL" if text is None else repr(text)
+        for column in one.columns.lacking:
+            click.echo(f"{name}: the server alone has the column {column}")
+        for column in one.columns.extra:
+            click.echo(f"{name}: the lake alone has the column {column}")
+        lines = difference_lines(name, one.differences, server="server", values=values)
+        for line in [*lines, *left_out_lines(name, one.columns.left_out)]:
+            click.echo(line)
+        if one.doubt:
+            click.echo(f"{name}: schema not proven: {one.doubt}")
 
 
 def _say_run(proof: Proof) -> None:

@@ -13,7 +13,7 @@ from dts_assets.cli.main import config_option, duration, say, settings_of, subsc
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.verdict_words import difference_lines, verdict_words
+from dts_assets.flows.verdict_words import difference_lines, left_out_lines, verdict_words
 from dts_assets.flows.verification import Verification, verify
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.settings import Subscription
@@ -65,7 +65,7 @@ def verify_command(
         shown.add_row(str(table), verdict_words(one), f"{one.lake.rows:,}", f"{one.source.rows:,}")
     Console(highlight=False, markup=False).print(shown)
     for table in found.unequal:
-        for line in difference_lines(found.verdicts[table], values=show_values):
+        for line in difference_lines(table, found.verdicts[table].differences, server="source", values=show_values):
             click.echo(line)
     _say_left_out(found)
     for table, copied in found.repaired.items():
@@ -91,9 +91,8 @@ def _place(subscription: Subscription) -> DatabasePlace:
 
 def _say_left_out(found: Verification) -> None:
     for table, one in sorted(found.verdicts.items()):
-        if one.left_out:
-            columns = ", ".join(f"{name} ({reason})" for name, reason in one.left_out.items())
-            say(f"{table}: not compared are {columns}")
+        for line in left_out_lines(table, one.left_out):
+            say(line)
         if one.lake.misfits or one.source.misfits:
             say(
                 f"{table}: values that do not fit their columns are NULL on both sides: {one.lake.misfits:,} in the lake, "

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.errors.databases import CopyError
+from dts_assets.flows.compared_snapshots import rows_that_live
 from dts_assets.flows.compared_tables import ComparedTable
 from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.copies import add_chunks, begin, finish, prepare, require_positions
-from dts_assets.flows.differing_rows import Differences
 from dts_assets.flows.jdbc_rows import stored_rows
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import ColumnShape, quoted
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind
+from dts_assets.model.differences import Differences
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import SourceMoment
 from dts_assets.sources.mysql_server import sql_table
+from dts_assets.stages.compared_rows import key_texts, lake_rows, text_schema
+from dts_assets.stages.compared_values import ComparedColumn
 from dts_assets.stages.copied_texts import as_copied, stored_kind, text_of
 from dts_assets.store.files import TableWriter
 
@@ -44,41 +48,55 @@ def repair_rows(
     require_positions(pipeline, source)
     described = moment.tables()[source]
     columns = tuple(one.shape for one in described.columns)
-    keys = tuple((one.source.name, one.column.name) for one in table.key)
-    if not keys or {name for name, _ in keys} != {one.name for one in columns if one.is_key}:
+    names = {one.source.name for one in table.key}
+    if not names or names != {one.name for one in columns if one.is_key}:
         raise CopyError(str(source), "nothing tells its rows apart in the lake as at the source", "resync it")
-    there = [one.source for one in found.rows if one.source is not None]
-    gone = [one.lake for one in found.rows if one.source is None and one.lake is not None]
-    removed = [as_copied(_key_values(keys, column, gone), stored_kind(column)) for column in columns]
+    keys = [one for one in table.by_value if one.server.name in names]
+    there = {tuple(one.key.items()) for one in found.rows if one.server is not None or one.is_repeated}
+    gone = {tuple(one.key.items()) for one in found.rows} - there
     return enter_repair(
         pipeline, source, columns, at,
-        rows=_rows_of(moment, source, columns, keys, there),
-        removed=pa.RecordBatch.from_arrays(removed, names=[one.name for one in columns]),
+        rows=_rows_of(moment, source, columns, keys, sorted(there, key=str)),
+        removed=_keys_of(table, columns, keys, gone),
         origin=f"verify {moment.place}",
     )  # fmt: skip
 
 
-def _key_values(keys: Sequence[tuple[str, str]], column: ColumnShape, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
-    """Return the values of a key's column in rows of the lake; other columns are NULL."""
-    name = next((ours for theirs, ours in keys if theirs == column.name), None)
-    if name is None:
-        return pa.nulls(len(rows), pa.binary() if stored_kind(column) == "binary" else pa.string())
-    return pa.array([row[name] for row in rows])
+_Key: TypeAlias = tuple[tuple[str, str | None], ...]
+"""The key of a row that differs: texts by the lake's names."""
+
+
+def _keys_of(
+    table: ComparedTable, columns: Sequence[ColumnShape], keys: Sequence[ComparedColumn], gone: Collection[_Key]
+) -> pa.RecordBatch:
+    """Return rows that the lake alone has as a copy has them.
+
+    They have their keys, as these stand in files, and NULL.
+    """
+    names, found = [one.name for one in keys], list[pa.RecordBatch]()
+    texts = pa.Table.from_pylist([dict(key) for key in gone], text_schema(keys))
+    for batch in rows_that_live(table.snapshot, names) if gone else ():
+        among = pc.is_in(key_texts(lake_rows(batch, keys), names), value_set=key_texts(texts, names))
+        found.append(batch.select(names).filter(among))
+    rows = pa.Table.from_batches(found) if found else text_schema(keys).empty_table()
+    ours = {one.server.name: rows[one.name].combine_chunks() for one in keys}
+    copied = [as_copied(ours.get(one.name, pa.nulls(rows.num_rows, pa.string())), stored_kind(one)) for one in columns]
+    return pa.RecordBatch.from_arrays(copied, names=[one.name for one in columns])
 
 
 def _rows_of(
     moment: SourceMoment,
     table: TableId,
     columns: tuple[ColumnShape, ...],
-    keys: Sequence[tuple[str, str]],
-    rows: Sequence[Mapping[str, Any]],
+    keys: Sequence[ComparedColumn],
+    there: Sequence[_Key],
 ) -> pa.RecordBatch:
     """Return rows of the source with some keys as a copy has them."""
     found: list[tuple[Any, ...]] = []
-    for start in range(0, len(rows), _AT_ONCE):
+    for start in range(0, len(there), _AT_ONCE):
         wanted = [
-            " AND ".join(f"{quoted(theirs)} = {moment.literal(row[ours])}" for theirs, ours in keys)
-            for row in rows[start : start + _AT_ONCE]
+            " AND ".join(f"{quoted(one.server.name)} = {one.literal(dict(key)[one.name] or '')}" for one in keys)
+            for key in there[start : start + _AT_ONCE]
         ]
         texts = ", ".join(map(text_of, columns))
         found += moment.rows(f"SELECT {texts} FROM {sql_table(table)} WHERE ({') OR ('.join(wanted)})")

@@ -7,26 +7,17 @@ side. Sums are compared, and only where they differ rows are looked for.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyiceberg.table import Table
-
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
-from dts_assets.flows.compared_tables import (
-    ComparedTable,
-    LakeSums,
-    compared_table,
-    refused,
-    stored_total,
-    sums_of_files,
-)
-from dts_assets.flows.differing_rows import Differences, differing_rows
+from dts_assets.flows.compared_snapshots import stored_total, unknown_values
+from dts_assets.flows.compared_tables import ComparedTable, LakeSums, compared_table, refused, sums_of_files
+from dts_assets.flows.differing_rows import differing_rows
 from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
@@ -35,9 +26,10 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.repairs import repair_rows
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
-from dts_assets.flows.snapshot_merges import UNKNOWN_PROPERTY
+from dts_assets.model.columns import Column
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
+from dts_assets.model.differences import Differences
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
@@ -199,9 +191,10 @@ def verify_at(
     described = moment.tables()
     verdicts = {table: TableVerdict(table, refused=f"it stands still: {why}") for table, why in found.paused.items()}
     verdicts |= {table: TableVerdict(table, refused=fault.reason) for table, fault in found.failed.items()}
-    sources = _sources(pipeline, described)
+    sources, known = _sources(pipeline, described), known_tables(pipeline)
     for table in sorted(found.tables):
-        verdicts[table] = _verdict(pipeline, moment, found, table, sources.get(table, ()), described)
+        columns = known.get(table, ())
+        verdicts[table] = _verdict(pipeline, moment, found, table, columns, sources.get(table, ()), described)
     lacking = "the lake has no such table at this moment: it is newer, or no change of it has come"
     asked = (one for one in sources if tables is None or one in tables)
     verdicts |= {one: TableVerdict(one, refused=lacking) for one in asked if one not in verdicts}
@@ -253,6 +246,7 @@ def _verdict(
     moment: SourceMoment,
     found: TablesAt,
     table: TableId,
+    columns: Sequence[Column],
     sources: Sequence[TableId],
     described: Mapping[TableId, ServerTable],
 ) -> TableVerdict:
@@ -266,9 +260,10 @@ def _verdict(
         pipeline,
         table,
         found.tables[table],
+        columns=columns,
         source=source,
         described=described[source],
-        unknown=_unknown_values(pipeline, table, found.tables[table]),
+        unknown=unknown_values(pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table)), found.tables[table]),
     )
     if compared is None:
         return TableVerdict(table, refused="its row filter cannot be judged by the source as by the lake")
@@ -276,17 +271,6 @@ def _verdict(
         return _compared(moment, table, compared)
     except TableAlteredError:
         return TableVerdict(table, refused="the source altered it meanwhile; run it again")
-
-
-def _unknown_values(pipeline: Pipeline, table: TableId, snapshot: Table) -> Mapping[str, int]:
-    """Return the most values of each column that some version of a table counts as not known."""
-    found = dict[str, int]()
-    for one in (pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table)), snapshot):
-        for version in () if one is None else one.snapshots():
-            text = None if version.summary is None else version.summary.additional_properties.get(UNKNOWN_PROPERTY)
-            for name, count in json.loads(text or "{}").items():
-                found[name] = max(count, found.get(name, 0))
-    return found
 
 
 def _compared(moment: SourceMoment, table: TableId, compared: ComparedTable) -> TableVerdict:

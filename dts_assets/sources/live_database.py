@@ -67,10 +67,6 @@ class SourceMoment:
         """Return the tables of the server that the account may see, as they are now."""
         return described_tables(self.rows(columns_statement(TABLES)))
 
-    def literal(self, value: object) -> str:
-        """Return a value as the driver gives it as a literal of SQL."""
-        return str(self.connection.escape(value))
-
     def rows(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a SELECT at the moment.
 

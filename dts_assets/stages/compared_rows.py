@@ -1,69 +1,68 @@
 """Rows of the lake compared with rows of a server, both in the form of :mod:`dts_assets.stages.compared_values`.
 
-Rows with a key are matched by it, others as a bag. The result names keys and columns, and values only where they are asked for.
+Rows with a key are matched by it, others as a bag.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.stages.compared_values import UNFIT, is_unfit, without_mark
-from dts_assets.stages.keys import Hashes, Mask, as_mask, hash_keys
+from dts_assets.model.differences import Differences, DifferingRow
+from dts_assets.stages.compared_values import (
+    UNFIT,
+    ComparedColumn,
+    is_unfit,
+    of_lake,
+    of_server,
+    unfit,
+    without_mark,
+)
+from dts_assets.stages.keys import Hashes, Mask, Numbers, as_mask, hash_keys
+from dts_assets.stages.snapshot_in_arrow import text_of
 
-NAMED = 20
-"""The number of rows that differ which are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRow:
-    """A row that differs: its key, and for each column that does the lake's and the server's text.
-
-    ``only_in`` says where it is alone, empty for both. A row of a bag has no key.
-    """
-
-    key: tuple[tuple[str, str | None], ...]
-    columns: tuple[tuple[str, str | None, str | None], ...] = ()
-    only_in: str = ""
+_INVALID = "_invalid"
+_TEXTS = pa.map_(pa.string(), pa.string())
 
 
-@dataclass(slots=True)
-class Differences:
-    """The differences between the rows of two sides, counted; the first rows are named.
+def lake_rows(rows: pa.RecordBatch, columns: Sequence[ComparedColumn]) -> pa.Table:
+    """Return rows of the lake in the common form, those that did not fit with their mark."""
+    made = [_lake_texts(rows, column) for column in columns]
+    return _table(made, columns, rows.num_rows)
 
-    ``columns`` counts rows by column, ``repeated`` the rows of the lake whose key another row has. ``unfit`` and ``unknown``
-    count by column the values that say nothing: those that did not fit and are another text on the server, and those that no
-    rule of servers tells, which are NULL in the lake alone.
-    """
 
-    rows: int = 0
-    only_lake: int = 0
-    only_server: int = 0
-    repeated: int = 0
-    columns: Counter[str] = field(default_factory=Counter)
-    unfit: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    named: list[NamedRow] = field(default_factory=list)
+def _lake_texts(rows: pa.RecordBatch, column: ComparedColumn) -> pa.Array:
+    values, kind = rows.column(column.name), column.server.type
+    texts = of_lake(values, kind)
+    if _INVALID not in rows.schema.names or rows.column(_INVALID).null_count == rows.num_rows:
+        return texts
+    told = text_of(rows.column(_INVALID).cast(_TEXTS), [column.name])
+    return pc.coalesce(texts, unfit(told, values.type, kind))
 
-    @property
-    def nothing(self) -> bool:
-        """True if every row is equal, as far as values can be compared."""
-        return not (self.rows or self.only_lake or self.only_server or self.repeated)
 
-    @property
-    def total(self) -> int:
-        """The number of rows that differ."""
-        return self.rows + self.only_lake + self.only_server + self.repeated
+def server_rows(rows: Sequence[Sequence[str | None]], columns: Sequence[ComparedColumn]) -> pa.Table:
+    """Return rows of a server in the common form. They have the values of the columns' expressions."""
+    texts = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    made = [
+        of_server(pa.array(some, pa.string()), column.type, column.server.type)
+        for some, column in zip(texts, columns, strict=False)  # rows of no column have a number each
+    ]
+    return _table(made, columns, len(rows))
 
-    def name(self, row: NamedRow) -> None:
-        """Keep a row to be named, if there is room."""
-        if len(self.named) < NAMED:
-            self.named.append(row)
+
+def _table(made: Sequence[pa.Array], columns: Sequence[ComparedColumn], rows: int) -> pa.Table:
+    if not columns:
+        return pa.table({"": pa.nulls(rows, pa.string())})
+    return pa.table([one.cast(pa.string()) for one in made], names=[column.name for column in columns])
+
+
+def text_schema(columns: Sequence[ComparedColumn]) -> pa.Schema:
+    """Return the schema of rows in the common form."""
+    return pa.schema([(name, pa.string()) for name in [column.name for column in columns] or [""]])
 
 
 def shares(rows: pa.Table, columns: Sequence[str], count: int) -> Hashes:
@@ -80,33 +79,36 @@ def compare_by_key(
     lake: pa.Table, server: pa.Table, keys: Sequence[str], found: Differences, *, unknown: Collection[str] = ()
 ) -> None:
     """Add to ``found`` what differs between rows that have keys. ``unknown`` are columns that may be NULL in the lake."""
-    mine, theirs = (_keys(rows, keys) for rows in (lake, server))
+    mine, theirs = (key_texts(rows, keys) for rows in (lake, server))
     first = _firsts(mine)
+    if not first.all():
+        # Of several rows with one key the one that the server has is no difference.
+        equal = pc.is_in(key_texts(lake, lake.column_names), value_set=key_texts(server, lake.column_names))
+        order = pa.array(np.argsort(~as_mask(equal), kind="stable"))
+        lake, mine = lake.take(order), mine.take(order)
+        first = _firsts(mine)
     found.repeated += int((~first).sum())
-    _name_alone(lake, ~first, keys, found, "the lake, twice")
+    _name_lake(lake, ~first, keys, found, is_repeated=True)
     lake, mine = lake.filter(pa.array(first)), mine.filter(pa.array(first))
     at = pc.index_in(mine, value_set=theirs)
     both = as_mask(at.is_valid())
     alone, missing = ~both, ~as_mask(pc.is_in(theirs, value_set=mine))
     found.only_lake += int(alone.sum())
     found.only_server += int(missing.sum())
-    _name_alone(lake, alone, keys, found, "the lake")
-    _name_alone(server, missing, keys, found, "the server")
+    _name_lake(lake, alone, keys, found)
+    _name_server(server, missing, keys, found)
     lake, server = lake.filter(pa.array(both)), server.take(at.drop_null())
     differ: dict[str, Mask] = {}
     for name in lake.column_names:
         if name not in keys:
             differ[name] = _differ(_whole(lake[name]), _whole(server[name]), name, found, may_be_null=name in unknown)
     rows = np.logical_or.reduce([*differ.values(), np.zeros(lake.num_rows, np.bool_)])
-    found.rows += int(rows.sum())
+    found.changed += int(rows.sum())
     found.columns.update({name: int(mask.sum()) for name, mask in differ.items() if mask.any()})
-    for number in np.flatnonzero(rows)[:NAMED].tolist():
-        cells = tuple(
-            (name, lake[name][number].as_py(), server[name][number].as_py())
-            for name, mask in differ.items()
-            if mask[number]
-        )
-        found.name(NamedRow(_key_of(lake, number, keys), cells))
+    numbers = np.flatnonzero(rows)[: found.left]
+    for number, mine_row, their_row in zip(numbers, _rows(lake, numbers), _rows(server, numbers), strict=True):
+        columns = tuple(name for name, mask in differ.items() if mask[number])
+        found.rows.append(DifferingRow({name: mine_row[name] for name in keys}, columns, mine_row, their_row))
 
 
 def compare_bags(lake: pa.Table, server: pa.Table, found: Differences, *, unknown: Collection[str] = ()) -> None:
@@ -116,7 +118,7 @@ def compare_bags(lake: pa.Table, server: pa.Table, found: Differences, *, unknow
     value, or with one that did not fit, are equal to rows of the server with the same other values; these values are counted.
     """
     names = lake.column_names
-    mine, theirs = (_counted(_keys(rows, names)) for rows in (lake, server))
+    mine, theirs = (_counted(key_texts(rows, names)) for rows in (lake, server))
     more, less = _rows_of(lake, mine - theirs), _rows_of(server, theirs - mine)
     patterns: dict[tuple[str, ...], list[int]] = {}
     for number, row in enumerate(more.to_pylist()):
@@ -127,9 +129,9 @@ def compare_bags(lake: pa.Table, server: pa.Table, found: Differences, *, unknow
     for silent, numbers in patterns.items():
         told = [name for name in names if name not in silent]
         places: dict[str, list[int]] = {}
-        for place, key in enumerate(_keys(less, told).to_pylist()):
+        for place, key in enumerate(key_texts(less, told).to_pylist()):
             places.setdefault(key, []).append(place)
-        keys, gone = _keys(more, told).to_pylist(), set[int]()
+        keys, gone = key_texts(more, told).to_pylist(), set[int]()
         for number in numbers:
             if places.get(keys[number]):
                 gone.add(places[keys[number]].pop())
@@ -138,16 +140,17 @@ def compare_bags(lake: pa.Table, server: pa.Table, found: Differences, *, unknow
                     counts = found.unknown if more[name][number].as_py() is None else found.unfit
                     counts[name] += 1
         less = less.take(pa.array([place for place in range(less.num_rows) if place not in gone], pa.int64()))
-    for count, side in ((more.num_rows - len(matched), "the lake"), (less.num_rows, "the server")):
-        for _ in range(min(count, NAMED)):
-            found.name(NamedRow((), (), side))
-    found.only_lake += more.num_rows - len(matched)
+    left = np.ones(more.num_rows, np.bool_)
+    left[list(matched)] = False
+    found.only_lake += int(left.sum())
     found.only_server += less.num_rows
+    _name_lake(more, left, (), found)
+    _name_server(less, np.ones(less.num_rows, np.bool_), (), found)
 
 
 def _rows_of(rows: pa.Table, wanted: Counter[str]) -> pa.Table:
     """Return so many rows of each of some keys over all columns."""
-    keys, numbers, left = _keys(rows, rows.column_names), list[int](), Counter(wanted)
+    keys, numbers, left = key_texts(rows, rows.column_names), list[int](), Counter(wanted)
     among = np.flatnonzero(as_mask(pc.is_in(keys, value_set=pa.array([*wanted], pa.string()))))
     for number, key in zip(among.tolist(), keys.take(pa.array(among)).to_pylist(), strict=True):
         if left[key] > 0:
@@ -177,7 +180,7 @@ def _differ(lake: pa.Array, server: pa.Array, name: str, found: Differences, *, 
     return ~equal & ~silent
 
 
-def _keys(rows: pa.Table, names: Sequence[str]) -> pa.Array:
+def key_texts(rows: pa.Table, names: Sequence[str]) -> pa.Array:
     """Return a text for each row that is equal exactly where all of some columns are."""
     parts = []
     for name in names:
@@ -200,13 +203,24 @@ def _counted(keys: pa.Array) -> Counter[str]:
     return Counter(dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
 
 
-def _name_alone(rows: pa.Table, mask: Mask, keys: Sequence[str], found: Differences, side: str) -> None:
-    for number in np.flatnonzero(mask)[:NAMED].tolist():
-        found.name(NamedRow(_key_of(rows, number, keys), (), side))
+def _name_lake(
+    rows: pa.Table, mask: Mask, keys: Sequence[str], found: Differences, *, is_repeated: bool = False
+) -> None:
+    for row in _rows(rows, np.flatnonzero(mask)[: found.left]):
+        found.rows.append(DifferingRow({name: row[name] for name in keys}, lake=row, is_repeated=is_repeated))
 
 
-def _key_of(rows: pa.Table, number: int, keys: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    return tuple((name, rows[name][number].as_py()) for name in keys)
+def _name_server(rows: pa.Table, mask: Mask, keys: Sequence[str], found: Differences) -> None:
+    for row in _rows(rows, np.flatnonzero(mask)[: found.left]):
+        found.rows.append(DifferingRow({name: row[name] for name in keys}, server=row))
+
+
+def _rows(rows: pa.Table, numbers: Numbers) -> list[dict[str, str | None]]:
+    """Return some rows as texts by column."""
+    chosen = rows.take(pa.array(numbers, pa.int64()))
+    shown = {name: without_mark(_whole(chosen[name])) for name in chosen.column_names}
+    texts: list[dict[str, str | None]] = pa.table(shown).to_pylist()
+    return texts
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

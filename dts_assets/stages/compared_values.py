@@ -7,11 +7,14 @@ to one form by rules for numbers and clocks. NULL stays NULL.
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import quoted
+from dts_assets.model.server_tables import ServerColumn
 from dts_assets.stages.sql_text import hex_digits
 from dts_assets.wire.columns.lake_texts import decimal_texts, moment_texts
 
@@ -20,25 +23,48 @@ FRACTIONS = frozenset({"decimal", "numeric"})
 FLOATS = frozenset({"float", "double", "real"})
 CLOCKS = frozenset({"date", "datetime", "timestamp", "time"})
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?", re.ASCII)
+
 UNFIT = "\x01"
 """The character before a text of the lake that did not fit its column."""
 
 
-def server_text(name: str, kind: str, lake_type: pa.DataType) -> str:
-    """Return the expression by which a server gives a column's values as text.
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """A column of the lake with its name and type there, and the server's column."""
 
-    ``kind`` is the server's type without arguments. Bytes are hexadecimal digits; floats have all digits of their double.
-    """
-    column = quoted(name)
-    if _is_bytes(lake_type):
-        return f"HEX({column})"
-    if kind == "bit":
-        return f"CAST(CAST({column} AS UNSIGNED) AS CHAR)"
-    if kind in FLOATS:
-        return f"CAST({column} + 0e0 AS CHAR)"
-    if kind in WHOLE or kind in FRACTIONS or kind in CLOCKS:
-        return f"CAST({column} AS CHAR)"
-    return f"CONVERT({column} USING utf8mb4)"
+    name: str
+    type: pa.DataType
+    server: ServerColumn
+
+    @property
+    def expression(self) -> str:
+        """The expression by which the server gives its values as texts.
+
+        Bytes are hexadecimal digits; floats have all digits of their double.
+        """
+        name, kind = quoted(self.server.name), self.server.type
+        if _is_bytes(self.type):
+            return f"HEX({name})"
+        if kind == "bit":
+            return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"
+        if kind in FLOATS:
+            return f"CAST({name} + 0e0 AS CHAR)"
+        if kind in WHOLE or kind in FRACTIONS or kind in CLOCKS:
+            return f"CAST({name} AS CHAR)"
+        return f"CONVERT({name} USING utf8mb4)"
+
+    def literal(self, text: str) -> str:
+        """Return a text of the common form as a literal of SQL.
+
+        The server compares it as the column's value.
+        """
+        if _is_bytes(self.type):
+            return f"X'{text}'"
+        # A number in a literal of text would be compared as a float.
+        if self.server.type in WHOLE | FRACTIONS | FLOATS and _NUMBER.fullmatch(text):
+            return text
+        return f"_utf8mb4 X'{text.encode().hex()}'"
 
 
 def of_lake(values: pa.Array, kind: str) -> pa.Array:

@@ -167,22 +167,13 @@ def hashes_statement(rows: str, columns: Sequence[SqlColumn], buckets: Buckets, 
 
 
 def rows_statement(
-    rows: str,
-    columns: Sequence[SqlColumn],
-    buckets: Buckets,
-    *,
-    numbers: Sequence[int],
-    keys: Sequence[int],
-    others: Sequence[str] = (),
+    rows: str, asked: Sequence[str], buckets: Buckets, *, numbers: Sequence[int], keys: Sequence[int]
 ) -> str:
-    """Return the statement that gives the rows of some keys, which lie in parts with some numbers.
+    """Return the statement that asks for expressions in the rows of some keys.
 
-    A row is the hash of its key, the texts of ``columns``, and the values of the columns and of ``others`` as the driver gives
-    them.
+    They lie in parts with some numbers.
     """
-    shown = [row_hash(buckets.key), *(one.text for one in columns)]
-    shown += [quoted(name) for name in (*(one.source.name for one in columns), *others)]
     return (
-        f"SELECT {', '.join(shown)} FROM {rows} WHERE ({buckets.condition(numbers)}) "
+        f"SELECT {', '.join(asked)} FROM {rows} WHERE ({buckets.condition(numbers)}) "
         f"AND {row_hash(buckets.key)} IN ({', '.join(map(str, keys))})"
     )

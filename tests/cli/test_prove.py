@@ -99,9 +99,9 @@ def test_rows_that_differ_are_named_by_key_and_their_values_are_hidden(called: A
         path.write_bytes(before)
     key = rows["id"][4].as_py()
     assert done.exit_code == shown.exit_code == 1
-    assert f"{DATABASE}.one: id='{key}': n\n" in done.stdout
+    assert f"{DATABASE}.one: id '{key}' differs in n\n" in done.stdout
     assert "77123" not in done.output
-    assert f"id='{key}': n: lake '77124', server '77123'" in shown.stdout
+    assert f"id '{key}' differs in n (lake '77124', server '77123')" in shown.stdout
 
 
 def test_a_wrong_password_is_a_sentence_without_it(called: Any) -> None:

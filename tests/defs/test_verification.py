@@ -11,8 +11,8 @@ from dts_assets.defs.verification import EQUALITY, cron_of
 from dts_assets.errors import ConfigErrors
 from dts_assets.flows import verification
 from dts_assets.flows.compared_tables import LakeSums
-from dts_assets.flows.differing_rows import Differences, DifferingRow
 from dts_assets.flows.verification import SourceSums, TableVerdict, Verification
+from dts_assets.model.differences import Differences, DifferingRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from tests.defs.projects import Project
@@ -55,9 +55,11 @@ def test_its_own_job_alone_executes_a_check_of_each_table(compared: Project) -> 
 def test_it_fails_for_the_table_that_differs_and_tells_no_value(
     compared: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = DifferingRow({"id": "7"}, ("note",), {"id": 7, "note": "secret"}, {"id": 7, "note": "hidden"})
+    row = DifferingRow({"id": "7"}, ("note",), {"id": "7", "note": "secret"}, {"id": "7", "note": "hidden"})
     verdicts = {
-        ORDERS: TableVerdict(ORDERS, LakeSums(2, 5, 5), 5, SourceSums(2, 6), differences=Differences((row,))),
+        ORDERS: TableVerdict(
+            ORDERS, LakeSums(2, 5, 5), 5, SourceSums(2, 6), differences=Differences(changed=1, rows=[row])
+        ),
         ITEMS: TableVerdict(ITEMS, LakeSums(1, 5, 5), 5, SourceSums(1, 5)),
     }
     found = Verification(SourcePosition(0, 1, 7), verdicts)
@@ -65,7 +67,7 @@ def test_it_fails_for_the_table_that_differs_and_tells_no_value(
     result = compared.definitions().resolve_job_def("shop_verify").execute_in_process(raise_on_error=False)
     judged = {one.asset_key.path[-1]: one for one in result.get_asset_check_evaluations()}
     assert {name: one.passed for name, one in judged.items()} == {"orders": False, "items": True}
-    assert judged["orders"].metadata["differences"].value == "shopdb.orders: id 7 differs in note"
+    assert judged["orders"].metadata["differences"].value == "shopdb.orders: id '7' differs in note"
     assert "secret" not in repr(judged)
     assert "hidden" not in repr(judged)
 

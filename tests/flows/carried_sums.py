@@ -6,7 +6,7 @@ from hashlib import md5
 
 import pyarrow as pa
 
-from dts_assets.flows.compared_tables import stored_total
+from dts_assets.flows.compared_snapshots import stored_total
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.row_sum_counts import summed_columns

@@ -221,8 +221,8 @@ def test_every_cell_that_is_changed_in_a_snapshot_is_found_and_named(harness: Ha
             if name in keys or not keys:  # another row may have the new key
                 assert (found.only_lake + found.repeated, found.only_server) == (1, 1), (table, name)
             else:
-                assert (found.rows, found.columns) == (1, {name: 1}), (table, name)
-                assert [cell for cell, _, _ in found.named[0].columns] == [name]
+                assert (found.changed, found.columns) == (1, {name: 1}), (table, name)
+                assert found.rows[0].columns == (name,)
     assert tried > 30
 
 
@@ -234,7 +234,7 @@ def test_rows_that_are_lost_or_stand_twice_in_a_snapshot_are_found(
     with spoiled(harness, "snapshot", table, lambda rows: rows.slice(1)):
         found = compared(harness, scratch, table)
     assert (found.differences.total, found.differences.only_server) == (1, 1)
-    assert [row.only_in for row in found.differences.named] == ["the server"]
+    assert [(row.lake is None, row.server is None) for row in found.differences.rows] == [(True, False)]
     with spoiled(harness, "snapshot", table, lambda rows: pa.concat_tables([rows, rows.slice(2, 1)])):
         found = compared(harness, scratch, table)
     assert found.differences.total == 1
@@ -312,9 +312,9 @@ def test_rules_filters_and_deleted_rows_that_stay_are_no_differences(
     )  # fmt: skip
     proof = proven(ruled, scratch)
     assert {table: one.differences for table, one in proof.tables.items() if not one.equal} == {}
-    left_out = {table.table: dict(one.left_out) for table, one in proof.tables.items() if one.left_out}
+    left_out = {table.table: dict(one.columns.left_out) for table, one in proof.tables.items() if one.columns.left_out}
     assert left_out == {
-        "wallets": {"owner": "a rule changes its values"}, "safes": {"touched": "a rule drops it"},
+        "wallets": {"owner": "a rule changes its values (hash)"}, "safes": {"touched": "a rule drops it"},
     }  # fmt: skip
     assert not proof.whole
     stored = ruled.rows("snapshot", DATABASE, "goods")

@@ -64,7 +64,7 @@ def test_only_the_work_of_foreign_keys_differs(
             proof = prove(harness.pipeline, server, address=address)
     assert [str(table) for table, one in proof.tables.items() if not one.equal] == ["d.child"]
     child = next(one for table, one in proof.tables.items() if table.table == "child").differences
-    assert (child.rows, child.only_lake, child.only_server, dict(child.columns)) == (1, 2, 0, {"p": 1})
+    assert (child.changed, child.only_lake, child.only_server, dict(child.columns)) == (1, 2, 0, {"p": 1})
     assert proof.whole
     assert len(proof.tables) == 16
     assert (proof.replayed.refused, proof.replayed.missed) == (0, 0)

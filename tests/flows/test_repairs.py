@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dts_assets.flows.verification import verify
@@ -73,3 +75,20 @@ def test_repaired_rows_come_again_when_their_window_is_made_again(server: Server
     rows = harness.everything(without=("_kafka_offset",))
     harness.tables_of([row.window for row in harness.pipeline.ledger.cuts()])
     assert harness.everything(without=("_kafka_offset",)) == rows
+
+
+def test_a_key_that_was_damaged_to_another_rows_is_repaired_for_both(server: Server, tmp_path: Path) -> None:
+    harness = lake_of(server, tmp_path)
+    (file,) = harness.pipeline.lake.data_files(harness.pipeline.table_path("snapshot", ORDERS))
+    path = Path(file.path.removeprefix("file://"))
+    rows = pq.read_table(path)
+    keys = [8 if one == 7 else one for one in rows["id"].to_pylist()]
+    at = rows.schema.get_field_index("id")
+    pq.write_table(rows.set_column(at, rows.schema.field("id"), pa.array(keys, rows["id"].type)), path)
+    found = verify(harness.pipeline, place_of(server), timeout=5, repair=True)
+    differences = found.verdicts[ORDERS].differences
+    assert differences is not None
+    assert [(dict(row.key), row.is_repeated) for row in differences.rows] == [({"id": "8"}, True), ({"id": "7"}, False)]
+    assert found.repaired[ORDERS].rows == 2
+    assert harness.settle()
+    assert verify(harness.pipeline, place_of(server), timeout=5).unequal == ()

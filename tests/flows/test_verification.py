@@ -12,8 +12,10 @@ import pytest
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.sources import DatabaseError
-from dts_assets.flows.compared_tables import ComparedTable, compared_table, stored_total, sums_of_files
+from dts_assets.flows.compared_snapshots import stored_total
+from dts_assets.flows.compared_tables import ComparedTable, compared_table, sums_of_files
 from dts_assets.flows.differing_rows import differing_rows
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import tables_at
 from dts_assets.flows.verification import SourceSums, TableVerdict, Verification, verify_at, wait_for
 from dts_assets.model.database_places import DatabasePlace
@@ -64,8 +66,11 @@ def judge(server: Server, tables: dict[TableId, ComparedTable], folder: Path) ->
 def compared(harness: Harness, moment: SourceMoment, folder: Path) -> dict[TableId, ComparedTable]:
     at, _ = wait_for(harness.pipeline, moment, timeout=0)
     found, described = tables_at(harness.pipeline, at, folder), moment.tables()
+    known = known_tables(harness.pipeline)
     made = {
-        name: compared_table(harness.pipeline, name, table, source=name, described=described[name], unknown={})
+        name: compared_table(
+            harness.pipeline, name, table, columns=known[name], source=name, described=described[name], unknown={}
+        )
         for name, table in found.tables.items()
     }
     return {name: one for name, one in made.items() if one is not None}
@@ -133,10 +138,10 @@ def assert_found(moment: SourceMoment, table: ComparedTable, damage: Damage) -> 
         if keys and damage.column not in keys:
             (row,) = rows
             assert row.columns == (damage.column,)
-            assert row.source is not None
+            assert row.server is not None
             assert row.lake is not None
         else:
-            assert {(one.source is None, one.lake is None) for one in rows} == {(True, False), (False, True)}
+            assert {(one.server is None, one.lake is None) for one in rows} == {(True, False), (False, True)}
             assert len(rows) == 2
     return 1
 
@@ -210,8 +215,8 @@ def test_rows_that_one_side_lacks_are_named(server: Server, harness: Harness, tm
         (row,) = found.rows
         assert row.key == {"a": str(rows["a"][0].as_py()), "b": rows["b"][0].as_py()}
         assert row.lake is None
-        assert row.source is not None
-        assert row.source["c"] == rows["c"][0].as_py()
+        assert row.server is not None
+        assert row.server["c"] == rows["c"][0].as_py()
         table.snapshot.overwrite(rows)
 
 

@@ -6,8 +6,18 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from dts_assets.stages.compared_rows import Differences, compare_bags, compare_by_key, shares
-from dts_assets.stages.compared_values import of_lake, of_server, unfit
+from dts_assets.model.differences import Differences
+from dts_assets.model.server_tables import ServerColumn
+from dts_assets.stages.compared_rows import (
+    compare_bags,
+    compare_by_key,
+    key_texts,
+    lake_rows,
+    server_rows,
+    shares,
+    text_schema,
+)
+from dts_assets.stages.compared_values import ComparedColumn, of_lake, of_server, unfit
 from tests.growth.long_histories import Case
 
 _KINDS = {
@@ -32,6 +42,19 @@ def _in_form(columns: list[tuple[str, pa.Array]]) -> list[pa.Array]:
         texts = of_lake(values, kind)
         found += [texts, of_server(texts, values.type, kind), unfit(texts, values.type, kind)]
     return found
+
+
+def _in_rows(columns: list[tuple[str, pa.Array]]) -> object:
+    """Rows of both sides in the common form; every second value of the lake did not fit."""
+    described = [ComparedColumn(kind, values.type, ServerColumn(kind, kind, kind)) for kind, values in columns]
+    count = len(columns[0][1])
+    invalid = pa.array([[("bigint", "7")] if number % 2 else None for number in range(count)], _INVALID)
+    rows = pa.RecordBatch.from_arrays([*(some for _, some in columns), invalid], names=[*_KINDS, "_invalid"])
+    told = server_rows([("0",) * len(described)] * count, described)
+    return key_texts(lake_rows(rows, described), [*_KINDS]), told, text_schema(described)
+
+
+_INVALID = pa.map_(pa.string(), pa.string())
 
 
 def _sides(count: int) -> tuple[pa.Table, pa.Table]:
@@ -61,4 +84,5 @@ def _compared(sides: tuple[pa.Table, pa.Table]) -> Differences:
 PROOF_STEPS: dict[str, Case] = {
     "values that are compared with a server": (_columns, _in_form),
     "rows that are compared with a server": (_sides, _compared),
+    "rows of a lake and of a server in one form": (_columns, _in_rows),
 }

@@ -64,7 +64,7 @@ def _statements(columns: list[SqlColumn]) -> object:
         bucket_statement("d.t", columns, hashes),
     ]
     made += [ranges.condition(numbers), hashes.condition(numbers), hashes_statement("d.t", columns, ranges, numbers)]
-    return [*made, rows_statement("d.t", columns, ranges, numbers=numbers, keys=numbers, others=["x"])]
+    return [*made, rows_statement("d.t", [one.text for one in columns], ranges, numbers=numbers, keys=numbers)]
 
 
 def _filter(columns: list[SqlColumn]) -> object:
