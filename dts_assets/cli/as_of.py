@@ -17,6 +17,7 @@ from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.lake import Lake, LakeTables, Plan, TableCost
 from dts_assets.lake.moments import moment_given
+from dts_assets.model.byte_sizes import rounded_size
 
 TABLES_LACK = 3
 """The exit code if a table stands still and is not among the files."""
@@ -108,7 +109,7 @@ def _made_from(cost: TableCost) -> str:
 
 
 def _amount(changes: int, size: int) -> str:
-    return f"{changes:,} changes ({size / 1e6:,.1f} MB)"
+    return f"{changes:,} changes ({rounded_size(size)})"
 
 
 def _require_empty(out: Path) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dts_assets.cli.main import config_option, settings_of, subscription_of, table_of
 from dts_assets.flows.pipeline import open_source, topics_of
+from dts_assets.model.byte_sizes import rounded_size
 from dts_assets.sources.recorder import Recorded, record
 
 
@@ -64,9 +65,9 @@ def _show(recorded: Recorded, folder: Path, topics: tuple[tuple[str, int], ...])
     if not recorded.messages:
         console.print("Nothing new to record.")
         return
-    table = table_of(f"recorded into {folder}", numbers=["Kafka partition", "messages", "MB of values"])
+    table = table_of(f"recorded into {folder}", numbers=["Kafka partition", "messages", "values"])
     for number in sorted(recorded.messages):
-        table.add_row(str(number), f"{recorded.messages[number]:,}", f"{recorded.bytes[number] / 1e6:,.1f}")
+        table.add_row(str(number), f"{recorded.messages[number]:,}", rounded_size(recorded.bytes[number]))
     console.print(table)
     if topics:
         written = ", ".join(f"{json.dumps(name)}: {partitions}" for name, partitions in topics)

@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
-from dts_assets.cli.size import bytes_text
 from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.this_process import this_process
+from dts_assets.model.byte_sizes import rounded_size
 from dts_assets.model.maintenance import Step, StepReport
 
 _DETAILS = 10
@@ -66,7 +66,7 @@ def _show(reports: list[StepReport], *, dry_run: bool) -> None:
     shown = table_of(title, texts=["step", "what"], numbers=["tables", "freed"])
     for one in reports:
         what = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in one.numbers.items())
-        shown.add_row(str(one.step), what, f"{one.tables:,}", bytes_text(one.freed_bytes))
+        shown.add_row(str(one.step), what, f"{one.tables:,}", rounded_size(one.freed_bytes))
     Console(highlight=False).print(shown)
 
 

@@ -16,8 +16,7 @@ from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.lake_size import LakeBytes, Supposed, TableBytes, lake_bytes
 from dts_assets.flows.pipeline import open_pipeline
-
-_UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
+from dts_assets.model.byte_sizes import rounded_size
 
 
 @click.command("size")
@@ -79,7 +78,7 @@ def _show(found: LakeBytes, subscription: str, *, by_table: bool) -> None:
     console.print(shown)
     freed = table_of("What settings would free", texts=["setting"], numbers=["rows", "bytes"])
     for setting in found.freed:
-        freed.add_row(setting.setting, f"{setting.rows:,}" if setting.rows else "", bytes_text(setting.bytes))
+        freed.add_row(setting.setting, f"{setting.rows:,}" if setting.rows else "", rounded_size(setting.bytes))
     console.print(freed)
     mergeable = found.total().mergeable_files
     if mergeable:
@@ -87,16 +86,8 @@ def _show(found: LakeBytes, subscription: str, *, by_table: bool) -> None:
 
 
 def _cells(one: TableBytes) -> tuple[str, ...]:
-    sizes = map(bytes_text, (one.bytes, one.older_bytes, one.orphan_bytes, one.all_bytes))
+    sizes = map(rounded_size, (one.bytes, one.older_bytes, one.orphan_bytes, one.all_bytes))
     return (f"{one.rows:,}", f"{one.files:,}", *sizes)
-
-
-def bytes_text(size: int) -> str:
-    """Return a number of bytes for people: ``1.2 GB``."""
-    for unit, least in _UNITS:
-        if size >= least:
-            return f"{size / least:.1f} {unit}"
-    return f"{size} B"
 
 
 def _json(found: LakeBytes) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from dts_assets.model.byte_sizes import UNITS, unit_of
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import Cut, IngestWindow, PausedTable, RawWindow
 from dts_assets.model.removals import NotRemoved
@@ -196,8 +197,8 @@ def counted(what: str) -> Callable[[int, int], str]:
 
 def of_bytes(done: int, total: int) -> str:
     """Return done and total bytes in words, in the unit that suits the total: ``1.2 of 4.0 GB``."""
-    unit, size = next(((unit, size) for unit, size in (("GB", 10**9), ("MB", 10**6)) if total >= size), ("KB", 10**3))
-    return f"{done / size:.1f} of {total / size:.1f} {unit}"
+    unit = unit_of(max(total, UNITS["KB"]))
+    return f"{done / UNITS[unit]:.1f} of {total / UNITS[unit]:.1f} {unit}"
 
 
 def _lag(end: datetime, latest: datetime | None) -> float | None:

@@ -8,18 +8,18 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator
 
+from dts_assets.model.byte_sizes import UNITS, exact_size
 from dts_assets.model.maintenance import USUAL_STEPS, Step
 from dts_assets.settings.places import Part, default_duration
 from dts_assets.settings.values import VALUE, Duration, mistake
 
 _SIZE = re.compile(r"(\d{1,12})\s*([KMGT]?B)", re.IGNORECASE)
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-]+")
 _A_DAY = timedelta(days=1)
 
 
 def bytes_of(text: object) -> int:
-    """Return ``500GB``, ``20 MB`` or a number of bytes as bytes.
+    """Return ``500GB``, ``20 MB`` or a number of bytes as bytes: the inverse of ``exact_size``.
 
     Raises:
         mistake: The text is no size.
@@ -29,19 +29,13 @@ def bytes_of(text: object) -> int:
     found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         raise mistake(f"{VALUE} is no size", "write a whole number and a unit: 500MB, 20GB or 1TB")
-    return int(found[1]) * _UNITS[found[2].upper()]
-
-
-def bytes_text(size: int) -> str:
-    """Return a size in the largest unit that divides it, the inverse of :func:`bytes_of`."""
-    unit = next(name for name, factor in reversed(_UNITS.items()) if size % factor == 0)
-    return f"{size // _UNITS[unit]}{unit}"
+    return int(found[1]) * UNITS[found[2].upper()]
 
 
 Size = Annotated[
     int,
     BeforeValidator(bytes_of),
-    PlainSerializer(bytes_text, return_type=str),
+    PlainSerializer(exact_size, return_type=str),
     WithJsonSchema(
         {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"^(\d+ ?[KMGTkmgt]?[Bb]|\$\{.+\})$"}]}
     ),

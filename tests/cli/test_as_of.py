@@ -79,9 +79,9 @@ def test_the_files_of_a_window_have_the_rows_that_the_snapshots_had_then(harness
     assert done.stdout.count("a stored version") == 2
     said = " ".join(done.stderr.split())
     assert re.search(
-        r"shopdb\.customers begins from version \d+ of 2026-01-05 0[0-2]:00 UTC and reads 0 changes \(0\.0 MB\)", said
+        r"shopdb\.customers begins from version \d+ of 2026-01-05 0[0-2]:00 UTC and reads 0 changes \(0 B\)", said
     )
-    assert "all 2 tables as of window 2026-01-05-02:00: 0 changes (0.0 MB) of changelogs to read" in said
+    assert "all 2 tables as of window 2026-01-05-02:00: 0 changes (0 B) of changelogs to read" in said
 
 
 def test_a_transaction_of_one_table(harness: Harness, tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import ConfigErrors
+from dts_assets.model.byte_sizes import exact_size
 from dts_assets.model.maintenance import USUAL_STEPS, Step
 from dts_assets.settings.load import load_settings
-from dts_assets.settings.maintenance import Maintenance, bytes_of, bytes_text
+from dts_assets.settings.maintenance import Maintenance, bytes_of
 
 
 def maintenance_of(tmp_path: Path, written: str) -> Maintenance:
@@ -71,4 +72,4 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, written: str, said: str
 
 @pytest.mark.parametrize("text", ["500GB", "1TB", "7B", "20MB", "0B"])
 def test_a_size_is_written_as_it_is_read(text: str) -> None:
-    assert bytes_of(bytes_text(bytes_of(text))) == bytes_of(text)
+    assert bytes_of(exact_size(bytes_of(text))) == bytes_of(text)
