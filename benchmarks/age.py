@@ -170,7 +170,7 @@ def _fold_days(aged: Aged, pipeline: Pipeline, days: Iterable[int]) -> dict[int,
         )
         until, last = start_of_day(day + 1), windows[-1].start
         if aged.with_ids:
-            history = pipeline.topic_marks(rows, [], past=past).history
+            history = pipeline.topic_marks(rows, [], copied=(), past=past).history
             ids = ids_after(past.ids, rows, until=until, seen=history.ids, comparisons=[])
             assert ids is not None, "no id falls"
             past = Past(
@@ -235,7 +235,7 @@ def _write_whole_days(aged: Aged, pipeline: Pipeline, days: Sequence[int], pasts
 
 
 def _cuts_of(pipeline: Pipeline, rows: Sequence[IngestWindow], past: Past, judged: Past) -> list[Cut]:
-    topic = pipeline.topic_marks(rows, (), past=past, judged=judged)
+    topic = pipeline.topic_marks(rows, (), copied=(), past=past, judged=judged)
     windows = {row.window for row in rows if row.window.start in topic.proofs}
     return [topic.mark(window) for window in sorted(windows)]
 

@@ -251,14 +251,15 @@ def _topic_marks(
 
     A refresh asks for them three times, and only one of these times rows have changed.
     """
+    copied = [one for one in pipeline.ledger.copied_tables() if one.is_input]
     key = (
         (pipeline.lake.identity(pipeline.name), pipeline.shaping_settings(), pipeline.kafka_partitions, files),
         (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
-        tuple(pipeline.ledger.copied_tables()),
+        tuple((one.copy, one.window_start) for one in copied),  # nothing else of a copy changes once all is read
     )
     found = _TOPICS.get(key)
     if found is None:
-        found = pipeline.topic_marks(rows, tables, past=pasts.read, judged=pasts.judged)
+        found = pipeline.topic_marks(rows, tables, copied=copied, past=pasts.read, judged=pasts.judged)
         with _LOCK:
             _TOPICS[key] = found
             while len(_TOPICS) > _MOST_TOPICS:

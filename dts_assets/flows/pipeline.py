@@ -17,6 +17,7 @@ from dts_assets.errors import NotReadyError
 from dts_assets.flows.first_times import first_times
 from dts_assets.flows.lake_shape import LakeShape, Topics
 from dts_assets.flows.layers import LAYERS, Layer
+from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
@@ -143,11 +144,13 @@ class Pipeline:
         rows: Iterable[IngestWindow],
         tables: Iterable[TableId],
         *,
+        copied: Iterable[CopiedTable],
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
         """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables.
 
+        ``copied`` are those that were copied beside the stream.
         Rows of the windows that ``past`` tells of may be left out. Windows that ``judged`` tells of get no proof.
         """
         return TopicMarks.of(
@@ -158,7 +161,7 @@ class Pipeline:
             order=self.settings.traits.order,
             settings=self.shaping_settings(),
             comparisons=self.comparisons(),
-            copied=self.ledger.copied_tables(),
+            copied=copied,
             past=past,
             judged=judged,
         )

@@ -226,7 +226,7 @@ def test_the_exit_code_is_the_judgement_of_windows_too(
     if known:
         project.register({ORDERS: [("id", "int", True)]})
         pipeline = project.pipeline
-        topic = pipeline.topic_marks(rows, known_tables(pipeline))
+        topic = pipeline.topic_marks(rows, known_tables(pipeline), copied=())
         windows = [pipeline.grid.at(number) for number in range(3)]
         pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
         levels = [row.completeness for row in pipeline.ledger.cuts()]

@@ -89,7 +89,7 @@ def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: 
 def tables_made(project: Project, number: int) -> None:
     """The ledger row that a run of the tables leaves."""
     pipeline, window = project.pipeline, GRID.at(number)
-    mark = pipeline.topic_marks(pipeline.ledger.windows(), known_tables(pipeline)).mark(window)
+    mark = pipeline.topic_marks(pipeline.ledger.windows(), known_tables(pipeline), copied=()).mark(window)
     pipeline.ledger.replace_cuts([window], [mark])
 
 

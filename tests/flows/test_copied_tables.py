@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows.known_tables import known_names
+from dts_assets.flows.looks import looks
 from dts_assets.flows.moments import tables_at
 from dts_assets.flows.repairs import enter_repair
 from dts_assets.model.columns import ColumnShape
-from dts_assets.model.copied_tables import CopyKind
+from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.planning.source_moments import AtPosition
+from dts_assets.planning.topic_marks import TopicMarks
 from tests.flows.copied import Read, copy_rows, reads_of, texts
 from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, bank_history, border
-from tests.flows.short import SECOND, insert, open_short, short_source, update
+from tests.flows.short import SECOND, insert, items, open_short, short_source, update
 from tests.flows.source import Contents, Ddl, Position, write_capture
 from tests.flows.source_tables import Row, Table
 from tests.flows.test_live import pieces, with_an_end
@@ -348,3 +351,26 @@ def doubt(harness: Harness, window: int) -> str:
     """The reason why the snapshot is not proven behind a window."""
     (table,) = [one for one in harness.tables(window).tables if one.table == table_id("items")]
     return table.layers["snapshot"].doubt
+
+
+def test_a_topic_is_judged_again_when_a_copy_counts_and_when_a_window_has_taken_it(bench: Bench) -> None:
+    source = short_source(items("one"))
+    insert(source, border(0) + SECOND, range(3), table="one")
+    source.checkpoint(border(0) + 300 * SECOND)
+    harness = open_short(bench, bench.folder / "capture", source.messages)
+    harness.all(0)
+    ledger = harness.pipeline.ledger
+
+    def judged(*copied: CopiedTable) -> TopicMarks:
+        ledger.change_copied_tables(lambda _: copied)
+        return next(looks(harness.pipeline, known_names(harness.pipeline))).topic
+
+    at, first = SourcePosition(0, 1, 4), judged()
+    chunk = CopiedChunk(0, None, None, low=at, high=at, rows=1)
+    copy = CopiedTable("c", table_id("one"), CopyKind.RESYNC, CopyState.READING, "a test", (), (chunk,), border(0))
+    assert judged(copy) is first, "one that is being read is no input of a window"
+    read = judged(replace(copy, state=CopyState.COPIED))
+    assert read is not first
+    taken = judged(replace(copy, state=CopyState.COPIED, window_start=border(0)))
+    assert taken is not read
+    assert list(taken.copied) == [border(0)]

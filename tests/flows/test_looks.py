@@ -99,7 +99,7 @@ class Aged:
     def make_tables(self) -> None:
         """Store the marks that all windows are to have now."""
         pipeline = self.pipeline
-        topic = pipeline.topic_marks(pipeline.ledger.windows(), known(pipeline))
+        topic = pipeline.topic_marks(pipeline.ledger.windows(), known(pipeline), copied=())
         windows = sorted({row.window for row in pipeline.ledger.windows()})
         pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
 

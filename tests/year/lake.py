@@ -241,13 +241,14 @@ class MemoryPipeline(Pipeline):
         rows: Iterable[IngestWindow],
         tables: Iterable[TableId],
         *,
+        copied: Iterable[CopiedTable],
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
         rows = list(rows)
         made_from = (self.memory.changes, self.shaping, past.digest, judged.digest, len(rows))
         if self.memory.known is None or self.memory.known[0] != made_from:
-            self.memory.known = made_from, super().topic_marks(rows, tables, past=past, judged=judged)
+            self.memory.known = made_from, super().topic_marks(rows, tables, copied=copied, past=past, judged=judged)
         return self.memory.known[1]
 
 
