@@ -11,33 +11,18 @@ from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
 from dts_assets.flows.pauses import paused_by_person, resume_tables
-from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.this_process import this_process
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
-from dts_assets.settings import load_settings
 from tests.flows.harness import Harness
+from tests.shop_example import shop_config, shop_of
 
-ROOT = Path(__file__).parents[2]
-CONFIG = """\
-lake: {{warehouse: {folder}/lake}}
-subscriptions:
-  shop:
-    format: dts-protobuf
-    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
-    partitions: 4
-    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T05:00Z}}
-    tables: {{include: ["shopdb.customers", "shopdb.coupons"]}}
-"""
 COUPONS, CUSTOMERS = (TableId("shopdb", "", name) for name in ("coupons", "customers"))
 
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
-    folder = tmp_path_factory.mktemp("as_of")
-    (folder / "pipeline.yaml").write_text(CONFIG.format(folder=folder, root=ROOT))
-    made = Harness(open_pipeline(load_settings(folder / "pipeline.yaml"), "shop"), this_process())
+    made = shop_of(shop_config(tmp_path_factory.mktemp("as_of"), "customers", "coupons"))
     for number in range(5):
         made.all(number)
     return made

@@ -13,26 +13,13 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.copying import copy_job_name
 from dts_assets.flows.copies import begin
 from dts_assets.flows.pauses import paused_by_person
-from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.this_process import this_process
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopyKind
 from dts_assets.model.tables import TableId
 from dts_assets.settings import load_settings
 from tests.flows.harness import Harness
+from tests.shop_example import shop_config, shop_of
 
-ROOT = Path(__file__).parents[2]
-CONFIG = """\
-lake: {{warehouse: {folder}/lake}}
-subscriptions:
-  shop:
-    format: dts-protobuf
-    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
-    partitions: 4
-    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T04:00Z}}
-    tables: {{include: ["shopdb.coupons", "shopdb.old"]}}
-    bootstrap: {{from: {{csv: ./files}}, at: "1:19711700"}}
-"""
 OLD = TableId("shopdb", "", "old")
 
 
@@ -41,8 +28,8 @@ def harness(tmp_path: Path) -> Harness:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "shopdb.old.csv").write_text('id,note\n1,first\n2,\\N\n3,"a, b"\n')
     (tmp_path / "files" / "shopdb.not_wanted.csv").write_text("id\n1\n")
-    (tmp_path / "pipeline.yaml").write_text(CONFIG.format(folder=tmp_path, root=ROOT))
-    return Harness(open_pipeline(load_settings(tmp_path / "pipeline.yaml"), "shop"), this_process())
+    copies = 'bootstrap: {from: {csv: ./files}, at: "1:19711700"}'
+    return shop_of(shop_config(tmp_path, "coupons", "old", hours=4, more=copies))
 
 
 def call(harness: Harness, *arguments: str) -> Result:

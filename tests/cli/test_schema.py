@@ -9,16 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
-from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.this_process import this_process
-from dts_assets.settings import load_settings
 from tests.dts_messages import SERVER
 from tests.flows.changing_schemas import WINDOWS, Worked, opened
-from tests.flows.harness import Harness
 from tests.flows.history import EVERY, START, border
 from tests.flows.source_tables import BIGINT
+from tests.shop_example import ROOT, shop_config, shop_of
 
-ROOT = Path(__file__).parents[2]
 CONFIG = """\
 lake: {{warehouse: {folder}/lake}}
 subscriptions:
@@ -136,23 +132,11 @@ def test_what_cannot_be_answered_is_a_sentence(
     assert done.exit_code == exit_code
 
 
-EXAMPLE = """\
-lake: {{warehouse: {folder}/lake}}
-subscriptions:
-  shop:
-    format: dts-protobuf
-    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
-    partitions: 4
-    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T05:00Z}}
-    tables: {{include: ["shopdb.customers"]}}
-"""
-
-
 def printed(folder: Path) -> str:
     """What the command of the page prints, of a lake with one table of the example."""
-    (folder / "pipeline.yaml").write_text(EXAMPLE.format(folder=folder, root=ROOT))
-    Harness(open_pipeline(load_settings(folder / "pipeline.yaml"), "shop"), this_process()).settle()
-    return call(folder / "pipeline.yaml", "shopdb.customers", "--at", "2026-01-05-03:00").stdout
+    file = shop_config(folder, "customers")
+    shop_of(file).settle()
+    return call(file, "shopdb.customers", "--at", "2026-01-05-03:00").stdout
 
 
 @pytest.mark.long

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from dts_assets.flows import message_retention
+from dts_assets.store import expiry
+from tests.flows.aging import Days
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import History, bank_history
 from tests.flows.in_process import bench_in_process
@@ -33,6 +38,21 @@ def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Bench:
     if not ALL and request.module.__name__.rpartition(".")[2] not in ON_SPARK:
         return bench_in_process(tmp_path, prefix)
     return Bench(request.getfixturevalue("spark"), request.getfixturevalue("spark_lake"), tmp_path, prefix)
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[None]:
+    """Few messages are enough for old ones to leave, and Iceberg snapshots may go at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_retention, "MESSAGES_KEPT", 5)
+        patch.setattr(expiry, "KEEP_FOR", timedelta(0))
+        yield
+
+
+@pytest.fixture(scope="module")
+def days() -> Days:
+    """A topic of some days, of which the first are old."""
+    return Days()
 
 
 @pytest.fixture(scope="session")

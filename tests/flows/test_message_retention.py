@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from dts_assets.errors.removed_rows import RowsRemovedError
-from dts_assets.flows import message_retention
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
@@ -21,7 +19,6 @@ from dts_assets.model.message_retention import ENTRIES, RAW
 from dts_assets.model.spans import Cell
 from dts_assets.planning.source_moments import AtGtid
 from dts_assets.planning.staleness import input_text, raw_input
-from dts_assets.store import expiry
 from tests.flows.aging import (
     DAYS,
     Days,
@@ -39,20 +36,6 @@ from tests.flows.source import write_capture
 
 LAST = 2 * DAYS - 1
 """The number of the window that is still open."""
-
-
-@pytest.fixture(scope="module")
-def quick() -> Iterator[None]:
-    """Few messages are enough, and Iceberg snapshots may go at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_retention, "MESSAGES_KEPT", 5)
-        patch.setattr(expiry, "KEEP_FOR", timedelta(0))
-        yield
-
-
-@pytest.fixture(scope="module")
-def days() -> Days:
-    return Days()
 
 
 @pytest.fixture(scope="module")

@@ -29,11 +29,6 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.fixture(scope="module")
-def days() -> Days:
-    return Days()
-
-
 @pytest.fixture
 def aged(days: Days, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """A lake with old rows of which none has been removed yet."""

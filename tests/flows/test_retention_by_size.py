@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from dts_assets.flows import message_retention
 from dts_assets.flows.find_work import find_work
 from dts_assets.model.message_retention import ENTRIES, RAW
-from dts_assets.store import expiry
 from tests.flows.aging import DAYS, Days, followed, number_of, windows_with_files
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
-
-
-@pytest.fixture(scope="module")
-def quick() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_retention, "MESSAGES_KEPT", 5)
-        patch.setattr(expiry, "KEEP_FOR", timedelta(0))
-        yield
-
-
-@pytest.fixture(scope="module")
-def days() -> Days:
-    return Days()
 
 
 @pytest.fixture(scope="module")

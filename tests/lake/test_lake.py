@@ -11,37 +11,21 @@ import pytest
 
 from dts_assets.errors import DtsAssetsError, NothingFoundError
 from dts_assets.flows.pauses import paused_by_person, resume_tables
-from dts_assets.flows.pipeline import open_pipeline
-from dts_assets.flows.this_process import this_process
 from dts_assets.lake import Lake, LakeTables, open_lake
 from dts_assets.model.tables import TableId
-from dts_assets.settings import load_settings
 from dts_assets.store import files
-from tests.flows.harness import Harness
+from tests.shop_example import ROOT, shop_config, shop_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
-CONFIG = """\
-lake: {{warehouse: {folder}/lake}}
-subscriptions:
-  shop:
-    format: dts-protobuf
-    source: {{capture: {{path: {root}/examples/shop, complete: true}}}}
-    partitions: 4
-    window: {{every: 1h, start: 2026-01-05T00:00Z, end: 2026-01-05T05:00Z}}
-    tables: {{include: ["shopdb.customers", "shopdb.orders"]}}
-"""
 ORDERS = TableId("shopdb", "", "orders")
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lake")
-    file = folder / "pipeline.yaml"
-    file.write_text(CONFIG.format(folder=folder, root=ROOT))
-    harness = Harness(open_pipeline(load_settings(file), "shop"), this_process())
+    file = shop_config(tmp_path_factory.mktemp("lake"), "customers", "orders")
+    harness = shop_of(file)
     for number in range(5):
         harness.all(number)
     return file
@@ -203,10 +187,10 @@ def test_a_table_that_is_not_there_has_its_reason(shop: Lake) -> None:
 
 
 def test_a_lake_that_is_not_there_yet_says_so(tmp_path: Path) -> None:
-    (tmp_path / "pipeline.yaml").write_text(CONFIG.format(folder=tmp_path, root=ROOT))
+    file = shop_config(tmp_path, "customers", "orders")
     with pytest.raises(NothingFoundError, match="no window is complete yet"):
-        open_lake("shop", tmp_path / "pipeline.yaml").now()
+        open_lake("shop", file).now()
     with pytest.raises(NothingFoundError, match="there are shop"):
-        open_lake("shopp", tmp_path / "pipeline.yaml")
+        open_lake("shopp", file)
     with pytest.raises(DtsAssetsError):
         open_lake("shop", tmp_path / "nothing.yaml")
