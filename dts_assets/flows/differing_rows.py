@@ -17,7 +17,14 @@ from dts_assets.flows.compared_snapshots import rows_that_live
 from dts_assets.flows.compared_tables import ComparedTable
 from dts_assets.model.differences import Differences
 from dts_assets.sources.live_database import SourceMoment
-from dts_assets.stages.compared_rows import compare_bags, compare_by_key, lake_rows, server_rows, text_schema
+from dts_assets.stages.compared_rows import (
+    compare_bags,
+    compare_by_key,
+    lake_rows,
+    server_rows,
+    text_schema,
+    without_marks,
+)
 from dts_assets.stages.row_sums import Sums, row_sums
 from dts_assets.stages.sum_sql import Buckets, bucket_statement, hashes_statement, rows_statement
 
@@ -144,7 +151,7 @@ def _by_value(
     for batch in _in_parts(table, buckets, parts):
         hashes = row_sums(batch, [one.column for one in buckets.key])
         mine.append(lake_rows(batch.filter(pa.array(np.isin(hashes, wanted))), columns))
-    lake = pa.concat_tables(mine)
+    lake = without_marks(pa.concat_tables(mine))  # the source itself has the text of what did not fit
     if table.key:
         compare_by_key(lake, server, [one.column.name for one in table.key], found)
     else:

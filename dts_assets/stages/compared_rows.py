@@ -44,6 +44,11 @@ def _lake_texts(rows: pa.RecordBatch, column: ComparedColumn) -> pa.Array:
     return pc.coalesce(texts, unfit(told, values.type, kind))
 
 
+def without_marks(rows: pa.Table) -> pa.Table:
+    """Return rows in the common form in which values that did not fit are texts like all others."""
+    return pa.table({name: without_mark(_whole(rows[name])) for name in rows.column_names})
+
+
 def server_rows(rows: Sequence[Sequence[str | None]], columns: Sequence[ComparedColumn]) -> pa.Table:
     """Return rows of a server in the common form. They have the values of the columns' expressions."""
     texts = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
@@ -217,9 +222,7 @@ def _name_server(rows: pa.Table, mask: Mask, keys: Sequence[str], found: Differe
 
 def _rows(rows: pa.Table, numbers: Numbers) -> list[dict[str, str | None]]:
     """Return some rows as texts by column."""
-    chosen = rows.take(pa.array(numbers, pa.int64()))
-    shown = {name: without_mark(_whole(chosen[name])) for name in chosen.column_names}
-    texts: list[dict[str, str | None]] = pa.table(shown).to_pylist()
+    texts: list[dict[str, str | None]] = without_marks(rows.take(pa.array(numbers, pa.int64()))).to_pylist()
     return texts
 
 

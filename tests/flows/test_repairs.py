@@ -21,6 +21,8 @@ ORDERS, PAIRS, BAG = (TableId("d", "", name) for name in ("orders", "pairs", "ba
 UNTOLD = (
     "UPDATE d.orders SET amount = amount + 1, long_note = CONCAT(long_note, 'é'), span = '-01:02:03.5' WHERE id % 7 = 3",
     "UPDATE d.orders SET raw = X'00FF27', marks = 'x,y', bits = 5, price = 1e-7, doc = '{\"n\": [1]}' WHERE id = 20",
+    "UPDATE d.orders SET day = '2026-01-06' WHERE id = 100001",  # it did not fit before
+    "UPDATE d.orders SET placed = '0000-00-00' WHERE id = 21",
     "DELETE FROM d.orders WHERE id BETWEEN 40 AND 44",
     "INSERT INTO d.orders (id, note, day) VALUES (5000, 'it''s \\\\', '0000-00-00')",
     "UPDATE d.pairs SET c = NULL WHERE a = 2",

@@ -16,6 +16,7 @@ from dts_assets.stages.compared_rows import (
     server_rows,
     shares,
     text_schema,
+    without_marks,
 )
 from dts_assets.stages.compared_values import ComparedColumn, of_lake, of_server, unfit
 from tests.growth.long_histories import Case
@@ -51,7 +52,7 @@ def _in_rows(columns: list[tuple[str, pa.Array]]) -> object:
     invalid = pa.array([[("bigint", "7")] if number % 2 else None for number in range(count)], _INVALID)
     rows = pa.RecordBatch.from_arrays([*(some for _, some in columns), invalid], names=[*_KINDS, "_invalid"])
     told = server_rows([("0",) * len(described)] * count, described)
-    return key_texts(lake_rows(rows, described), [*_KINDS]), told, text_schema(described)
+    return key_texts(without_marks(lake_rows(rows, described)), [*_KINDS]), told, text_schema(described)
 
 
 _INVALID = pa.map_(pa.string(), pa.string())
