@@ -61,7 +61,7 @@ PLAN_SECONDS = 1.0
 """The CPU seconds that are promised for planning."""
 
 _SERVER = "0-1"
-_SOURCE_TYPES = {"bigint": "bigint(20)", "string": "varchar(64)", "timestamp_ntz": "datetime(6)"}
+SOURCE_TYPES = {"bigint": "bigint(20)", "string": "varchar(64)", "timestamp_ntz": "datetime(6)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class Dated(Subject):
 
     def describe(self) -> None:
         """Write the marks of the first window, and the table's columns."""
-        self._mark(0, 0)
-        shapes = tuple(ColumnShape(one.name, _SOURCE_TYPES[one.type], one.is_key) for one in self.columns)
-        row = TableShapeRow(0, START, TABLE, shapes, SourcePosition(0, 1, 0), CODE_VERSION)
+        self.mark(0, 0)
+        shapes = tuple(ColumnShape(one.name, SOURCE_TYPES[one.type], one.is_key) for one in self.columns)
+        row = TableShapeRow(0, START, self.table, shapes, SourcePosition(0, 1, 0), CODE_VERSION)
         self.pipeline.ledger.replace_table_shapes([Cell(0, self.pipeline.grid.at(0))], [row])
         register_shapes(self.pipeline, stored_shapes(self.pipeline.ledger.table_shapes()))
 
@@ -119,14 +119,14 @@ class Dated(Subject):
             for first in range(0, changes, 50_000):
                 writer.write(whole.slice(first, 50_000))
             lake.replace(path, {"window_start": {start}}, writer.close())
-        self._mark(number, changes)
+        self.mark(number, changes)
 
     def version_before(self, folder: Path) -> Any:
         """Return the table as of the first window."""
         found = make_tables(self.pipeline, plan_moment(self.pipeline, AtWindow(START)), folder)
         return found.tables[TABLE]
 
-    def _mark(self, number: int, changes: int) -> None:
+    def mark(self, number: int, changes: int) -> None:
         """Write the marks of raw messages and entries of a window in the one Kafka partition."""
         window = self.pipeline.grid.at(number)
         cell, offsets, end = Cell(0, window), OffsetRange(0, changes), window.start + HOUR - timedelta(seconds=1)

@@ -60,6 +60,7 @@ class Subject:
     bench: Workbench
     pipeline: Pipeline
     texts: bool
+    table: TableId = TABLE
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -69,9 +70,17 @@ class Subject:
         return (key, *(Column(f"v{n}", kinds[n % 3], is_key=False) for n in range(VALUES)))
 
     def add_window(self, number: int, keys: Any, operations: Any, *, seed: int) -> None:
+        """Write a window of the changelog, one change for each key in order, and its counts."""
+        self.write_window(number, keys, operations, seed=seed)
+        with tables_turn(self.pipeline, lambda _: None) as turn:
+            self.pipeline.ledger.enter_turn(MARKED, turn)
+            rows = [self.counts(number, len(keys))]
+            self.pipeline.ledger.replace_window_tables([self.pipeline.grid.at(number)], rows, turn=turn)
+
+    def write_window(self, number: int, keys: Any, operations: Any, *, seed: int) -> None:
         """Write a window of the changelog: one change for each key, in order."""
-        lake, path = self.pipeline.lake, self.pipeline.table_path("changelog", TABLE)
-        lake.ensure(path, changelog_layout(TABLE, self.columns))
+        lake, path = self.pipeline.lake, self.pipeline.table_path("changelog", self.table)
+        lake.ensure(path, changelog_layout(self.table, self.columns))
         lake.evolve(path, changelog_columns(self.columns))
         start = START + number * HOUR
         target = write_target(lake.catalog.load_table(lake.identifier(path)), f"w{number}")
@@ -81,15 +90,15 @@ class Subject:
                 writer.write(_changes(self, number, first, keys[some], operations[some], start, seed))
             files = writer.close()
         lake.replace(path, {"window_start": {start}}, files)
-        place = [SourcePosition(0, number + 1, position) for position in (0, len(keys) - 1)]
-        row = WindowTable(
-            kafka_partition=0, window_start=start, table=TABLE, changes=len(keys), kept=len(keys), redelivered=0,
+
+    def counts(self, number: int, changes: int) -> WindowTable:
+        """Return the ledger's row of the table in a window."""
+        place = [SourcePosition(0, number + 1, position) for position in (0, changes - 1)]
+        return WindowTable(
+            kafka_partition=0, window_start=START + number * HOUR, table=self.table, changes=changes, kept=changes, redelivered=0,
             quarantined=0, truncations=0, quarantined_entries=0, row_hash=0, absent_rows=0, invalid_values=0,
             invalid_columns=(), partial_moves=0, first_position=place[0], last_position=place[1],
         )  # fmt: skip
-        with tables_turn(self.pipeline, lambda _: None) as turn:
-            self.pipeline.ledger.enter_turn(MARKED, turn)
-            self.pipeline.ledger.replace_window_tables([self.pipeline.grid.at(number)], [row], turn=turn)
 
     def refresh(self, number: int, layer: Layer = SNAPSHOT) -> None:
         """Bring the snapshot or the history to the end of a window.
@@ -101,7 +110,7 @@ class Subject:
         with tables_turn(self.pipeline, lambda _: None) as turn:
             self.pipeline.ledger.enter_turn(MARKED, turn)
             work = LayerWork(
-                self.pipeline, {TABLE: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None),
+                self.pipeline, {self.table: self.columns}, (self.pipeline.grid.at(number),), Frontier(start, start, None),
                 {}, turn, lambda: self.bench.spark, lambda _: None,
             )  # fmt: skip
             (outcome,) = advance_rows(work, layer).values()
@@ -111,16 +120,16 @@ class Subject:
     @property
     def name(self) -> str:
         """The snapshot's name in Spark SQL."""
-        return self.pipeline.lake.spark_name(self.pipeline.table_path("snapshot", TABLE))
+        return self.pipeline.lake.spark_name(self.pipeline.table_path("snapshot", self.table))
 
     @property
     def changelog(self) -> str:
         """The changelog's name in Spark SQL."""
-        return self.pipeline.lake.spark_name(self.pipeline.table_path("changelog", TABLE))
+        return self.pipeline.lake.spark_name(self.pipeline.table_path("changelog", self.table))
 
     def files(self) -> dict[Path, int]:
         """All files of rows and deletes of the snapshot with their bytes, those of old versions among them."""
-        folder = Path(self.bench.lake.warehouse).joinpath(*self.pipeline.table_path("snapshot", TABLE), "data")
+        folder = Path(self.bench.lake.warehouse).joinpath(*self.pipeline.table_path("snapshot", self.table), "data")
         return {file: file.stat().st_size for file in folder.rglob("*.parquet")}
 
     def bytes(self) -> int:

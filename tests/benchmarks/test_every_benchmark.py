@@ -35,6 +35,7 @@ TINY: dict[str, list[str]] = {
     "flink": ["--case", "20r", "--changes", "3000", "--turns", "1"],
     "copies": ["--rows", "2000", "--chunk-rows", "1000", "--turns", "1"],
     "sums": ["--megabytes", "1", "--tables", "2", "--turns", "1"],
+    "verification": ["--tables", "3", "--rows", "300", "--turns", "1"],
     "age": ["--days", "5", "--partitions", "2", "--turns", "1"],
 }
 SPARK, KAFKA = pytest.mark.spark, pytest.mark.kafka
