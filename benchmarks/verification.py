@@ -134,7 +134,13 @@ def statements_alone(subject: Subject, server: Server, names: Sequence[TableId])
             stored = lake.table(subject.pipeline.table_path("snapshot", name))
             assert stored is not None, "the window made it"
             compared = compared_table(
-                subject.pipeline, name, stored, source=name, described=described[name], unknown={}
+                subject.pipeline,
+                name,
+                stored,
+                columns=subject.columns,
+                source=name,
+                described=described[name],
+                unknown={},
             )
             assert compared is not None, "no table has a row filter"
             statement = sum_statement(compared.rows, compared.pairs)
