@@ -8,13 +8,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_of, config_option, subscription_of, table_of
+from dts_assets.cli.main import CHECK_FAILED, config_of, config_option, subscription_of, table_of
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.settings import load_settings
-
-CHECK_FAILED = 3
-"""The exit code if a key stands in more than one row."""
 
 
 @click.command("keys")

@@ -53,10 +53,16 @@ COMMANDS_IN_MODULES = {
 COMMAND_GROUP = "dts_assets.commands"
 """The entry-point group in which other packages name their commands. The product itself imports none of these packages."""
 
+CHECK_FAILED = 3
+"""The exit code where everything was done, and is not as it should be: a window is incomplete, a table differs."""
+
+NOT_COMPARED = 4
+"""The exit code where no table differs, and something could not be compared."""
+
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
-10 source, 11 lake, 12 not ready, 13 this machine or Spark (Java, port, executors),
-14 wire format"""
+4 nothing differs and something could not be compared, 10 source, 11 lake,
+12 not ready, 13 this machine or Spark (Java, port, executors), 14 wire format"""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

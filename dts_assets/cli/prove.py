@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, say, settings_of, subscription_of, table_of
-from dts_assets.cli.run import CHECK_FAILED
+from dts_assets.cli.main import CHECK_FAILED, NOT_COMPARED, config_option, say, settings_of, subscription_of, table_of
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof
@@ -63,7 +62,7 @@ def prove_command(
 
     The statements that the changelogs stand for are run in MariaDB or MySQL, with the source's DDL between them, up to the moment
     of the snapshots. Then each snapshot is compared with the server's table, row by row. What was run stays in the server.
-    Exit code 0 if all is equal, 1 if a table differs, 3 if no table differs and something could not be compared.
+    Exit code 0 if all is equal, 3 if a table differs, 4 if no table differs and something could not be compared.
     """
     address = _address(url)
     settings = settings_of(config)
@@ -80,7 +79,7 @@ def prove_command(
         )
     _show(proof.tables, values=show_values)
     _say_run(proof)
-    sys.exit(1 if not proof.equal else 0 if proof.whole else CHECK_FAILED)
+    sys.exit(CHECK_FAILED if not proof.equal else 0 if proof.whole else NOT_COMPARED)
 
 
 def _address(url: str) -> ScratchAddress:

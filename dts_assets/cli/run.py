@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.dagster_runs import Dagster, Request, RunFailure, open_dagster
-from dts_assets.cli.main import config_of, config_option, say, table_of
+from dts_assets.cli.main import CHECK_FAILED, config_of, config_option, say, table_of
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
@@ -37,9 +37,6 @@ from dts_assets.planning.message_retention import removed_lines
 from dts_assets.planning.pauses import resume_command
 from dts_assets.planning.work import Work
 from dts_assets.settings import Settings, load_settings
-
-CHECK_FAILED = 3
-"""The exit code if all partitions are there, but a check of some failed."""
 
 _LONGEST = 250
 """The most windows in one run.

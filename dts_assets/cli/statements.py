@@ -14,8 +14,7 @@ from typing import IO, Any
 import click
 
 from dts_assets.cli.inspect import window_start
-from dts_assets.cli.main import config_option, say, settings_of, subscription_of
-from dts_assets.cli.run import CHECK_FAILED
+from dts_assets.cli.main import CHECK_FAILED, config_option, say, settings_of, subscription_of
 from dts_assets.flows.bare_capture import make_changelogs, open_capture
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.statement_export import Exported, Wanted, export_statements

@@ -9,7 +9,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, duration, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import (
+    CHECK_FAILED,
+    NOT_COMPARED,
+    config_option,
+    duration,
+    say,
+    settings_of,
+    subscription_of,
+    table_of,
+)
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import open_pipeline
@@ -17,12 +26,6 @@ from dts_assets.flows.verdict_words import difference_lines, left_out_lines, ver
 from dts_assets.flows.verification import Verification, verify
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.settings import Subscription
-
-UNEQUAL = 3
-"""The exit code if a table differs from the source."""
-
-NOT_COMPARED = 1
-"""The exit code if no table differs, and some table could not be compared."""
 
 
 @click.command("verify")
@@ -51,7 +54,7 @@ def verify_command(
     The source adds up its rows by one statement for each table, and the lake adds up its files. The sum that a snapshot carries
     is compared, too. Writes may go on. Where sums differ, the rows and columns that differ are named. Nothing is changed
     unless they are to be repaired.
-    Exit code 3 if a table differs, 1 if some table could not be compared.
+    Exit code 3 if a table differs, 4 if none differs and some table could not be compared.
     """
     settings = settings_of(config)
     place = _place(subscription_of(settings, subscription))
@@ -74,7 +77,7 @@ def verify_command(
         )
     for table, reason in found.not_repaired.items():
         say(f"{table} is not repaired: {reason}")
-    sys.exit(UNEQUAL if found.unequal else NOT_COMPARED if found.refused else 0)
+    sys.exit(CHECK_FAILED if found.unequal else NOT_COMPARED if found.refused else 0)
 
 
 def _place(subscription: Subscription) -> DatabasePlace:

@@ -41,6 +41,12 @@ def state_of(snapshot: Table) -> SnapshotState | None:
     return None if told is None else SnapshotState.of_text(told)
 
 
+def version_of_others(snapshot: Table | None) -> int | None:
+    """Return the Iceberg snapshot that another program has committed to a snapshot last; None where we did, or nobody."""
+    head = None if snapshot is None else snapshot.current_snapshot()
+    return head.snapshot_id if snapshot is not None and head is not None and state_of(snapshot) is None else None
+
+
 def stored_total(snapshot: Table) -> int | None:
     """Return the sum over its rows that a snapshot carries.
 

@@ -27,7 +27,10 @@ def verdict_words(verdict: TableVerdict) -> str:
     if verdict.is_equal:
         return "equal"
     told = [] if verdict.is_as_at_source else ["differs from the source"]
-    return " and ".join([*told, *([] if verdict.is_as_stored else ["files differ from the sum that it carries"])])
+    told += [] if verdict.is_as_stored else ["files differ from the sum that it carries"]
+    if verdict.version_of_others is not None:
+        told.append(f"another program has committed version {verdict.version_of_others}")
+    return " and ".join(told)
 
 
 def proof_words(proof: TableProof) -> str:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
-from dts_assets.flows.compared_snapshots import stored_total, unknown_values
+from dts_assets.flows.compared_snapshots import stored_total, unknown_values, version_of_others
 from dts_assets.flows.compared_tables import ComparedTable, LakeSums, compared_table, refused, sums_of_files
 from dts_assets.flows.differing_rows import differing_rows
 from dts_assets.flows.known_moments import known_position
@@ -58,7 +58,8 @@ class TableVerdict:
 
     ``lake`` are the sums over the files, ``stored`` is the sum over all columns that the snapshot carries, None where it carries
     none. ``left_out`` has the columns that no sum tells, with the reasons. ``differences`` are there where sides are not equal,
-    and ``compared`` is what was compared then.
+    and ``compared`` is what was compared then. ``version_of_others`` is the Iceberg snapshot that another program has committed
+    last: what readers of the table find there is not what was compared.
     """
 
     table: TableId
@@ -69,11 +70,12 @@ class TableVerdict:
     differences: Differences | None = None
     refused: str = ""
     compared: ComparedTable | None = None
+    version_of_others: int | None = None
 
     @property
     def is_equal(self) -> bool:
         """True if the table was compared and is equal."""
-        return not self.refused and self.is_as_stored and self.is_as_at_source
+        return not self.refused and self.version_of_others is None and self.is_as_stored and self.is_as_at_source
 
     @property
     def is_as_stored(self) -> bool:
@@ -157,6 +159,9 @@ def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification) -> 
     repaired, refused_ = dict[TableId, CopiedTable](), dict[TableId, str]()
     for table in found.unequal:
         verdict = found.verdicts[table]
+        if verdict.version_of_others is not None:
+            refused_[table] = f"another program has committed to it; run dts-assets tables rebuild {table}"
+            continue
         if verdict.compared is None or verdict.differences is None or not verdict.differences.rows:
             continue
         try:
@@ -256,6 +261,7 @@ def _verdict(
     reason = refused(pipeline, table, described.get(source))
     if reason is not None:
         return TableVerdict(table, refused=reason)
+    present = pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table))
     compared = compared_table(
         pipeline,
         table,
@@ -263,12 +269,12 @@ def _verdict(
         columns=columns,
         source=source,
         described=described[source],
-        unknown=unknown_values(pipeline.lake.table(pipeline.table_path(SNAPSHOT.name, table)), found.tables[table]),
+        unknown=unknown_values(present, found.tables[table]),
     )
     if compared is None:
         return TableVerdict(table, refused="its row filter cannot be judged by the source as by the lake")
     try:
-        return _compared(moment, table, compared)
+        return replace(_compared(moment, table, compared), version_of_others=version_of_others(present))
     except TableAlteredError:
         return TableVerdict(table, refused="the source altered it meanwhile; run it again")
 

@@ -98,7 +98,7 @@ def test_rows_that_differ_are_named_by_key_and_their_values_are_hidden(called: A
     finally:
         path.write_bytes(before)
     key = rows["id"][4].as_py()
-    assert done.exit_code == shown.exit_code == 1
+    assert done.exit_code == shown.exit_code == 3
     assert f"{DATABASE}.one: id '{key}' differs in n\n" in done.stdout
     assert "77123" not in done.output
     assert f"id '{key}' differs in n (lake '77124', server '77123')" in shown.stdout
