@@ -48,11 +48,17 @@ from dts_emulator.source.server import Server, private_server
 
 PROMISED_SECONDS = 60.0
 _LATER = SourcePosition(0, 1 << 20, 0)
-"""A cut behind all that the server writes: its binlog goes on in another file than the changes came from."""
+"""A cut behind all that the server writes.
+
+Its binlog goes on in another file than the changes came from.
+"""
 
 
 def lake_of(folder: Path, names: Sequence[TableId], *, rows: int, seed: int) -> Dated:
-    """Return one of the tables of a lake in which all have their first window, with the marks of a run."""
+    """Make a lake with some tables, and return one of them.
+
+    All have their first window, with the marks of a run.
+    """
     location = LakeLocation(str(folder / "lake"))
     open_catalog(location)
     bench = Workbench(folder, location, None)
@@ -67,7 +73,9 @@ def lake_of(folder: Path, names: Sequence[TableId], *, rows: int, seed: int) -> 
 
 
 def _mark(subjects: Sequence[Dated], rows: int) -> None:
-    """Write the counts and marks of the window, make all snapshots, and mark a window behind it that has no change.
+    """Make all snapshots of the first window, and write its counts and marks.
+
+    A window without a change is marked behind it.
 
     Raises:
         SystemExit: A table failed.
@@ -98,7 +106,10 @@ def _mark(subjects: Sequence[Dated], rows: int) -> None:
 
 
 def fill(server: Server, subject: Subject, names: Sequence[TableId]) -> None:
-    """Make the tables at the server, all with the rows of one table of the lake; the binlog has none of that."""
+    """Make the tables at the server, with the rows of one table of the lake.
+
+    The binlog has none of that.
+    """
     stored = subject.pipeline.lake.table(subject.pipeline.table_path("snapshot", subject.table))
     assert stored is not None, "the window made it"
     columns = [one.name for one in subject.columns]

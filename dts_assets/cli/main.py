@@ -54,7 +54,10 @@ COMMAND_GROUP = "dts_assets.commands"
 """The entry-point group in which other packages name their commands. The product itself imports none of these packages."""
 
 CHECK_FAILED = 3
-"""The exit code where everything was done, and is not as it should be: a window is incomplete, a table differs."""
+"""The exit code where all was done, and something is not as it should be.
+
+A window is incomplete, or a table differs.
+"""
 
 NOT_COMPARED = 4
 """The exit code where no table differs, and something could not be compared."""

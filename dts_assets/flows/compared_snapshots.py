@@ -42,7 +42,10 @@ def state_of(snapshot: Table) -> SnapshotState | None:
 
 
 def version_of_others(snapshot: Table | None) -> int | None:
-    """Return the Iceberg snapshot that another program has committed to a snapshot last; None where we did, or nobody."""
+    """Return the Iceberg snapshot that another program has committed last.
+
+    None stands for a table to which dts-assets has committed last, or nobody.
+    """
     head = None if snapshot is None else snapshot.current_snapshot()
     return head.snapshot_id if snapshot is not None and head is not None and state_of(snapshot) is None else None
 
