@@ -94,7 +94,7 @@ def equality_result(
         "rows": verdict.lake.rows,
         "rows_at_the_source": verdict.source.rows,
         "left_out": "; ".join(f"{name}: {reason}" for name, reason in verdict.left_out.items()),
-        "differences": "\n".join(difference_lines(table, verdict.differences, server="source", values=False)),
+        "differences": "; ".join(difference_lines(table, verdict.differences, server="source", values=False)),
     }
     return _result(key, passed=verdict.is_equal, severity=dg.AssetCheckSeverity.ERROR, metadata=metadata)
 

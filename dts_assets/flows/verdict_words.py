@@ -45,7 +45,7 @@ def difference_lines(table: TableId, found: Differences | None, *, server: str, 
     """
     if found is None:
         return []
-    rows = found.rows[:_SHOWN]
+    rows = sorted(found.rows, key=_place)[:_SHOWN]
     lines = [_row_words(row, server, values=values) for row in rows]
     if found.total > len(rows):
         lines += [f"{count:,} rows differ in {name}" for name, count in sorted(found.columns.items())]
@@ -62,6 +62,11 @@ def difference_lines(table: TableId, found: Differences | None, *, server: str, 
 def left_out_lines(table: TableId, left_out: Mapping[str, str]) -> list[str]:
     """Return a line for each column that was not compared, with the reason."""
     return [f"{table}: the column {name} was not compared: {reason}" for name, reason in sorted(left_out.items())]
+
+
+def _place(row: DifferingRow) -> list[tuple[int, str]]:
+    """Return the place of a row by its key: 9 stands before 10."""
+    return [(len(text or ""), text or "") for text in row.key.values()]
 
 
 def _row_words(row: DifferingRow, server: str, *, values: bool) -> str:
