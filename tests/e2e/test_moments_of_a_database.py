@@ -57,12 +57,15 @@ def harness(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Harness
 
 
 def test_tables_as_of_random_transactions_are_the_database_behind_each(
-    server: Server, harness: Harness, tmp_path: Path
+    server: Server, harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the order of the log, so that one replay goes on from each to the next; so do the tables, but for every tenth moment."""
+    """In the order of the log, so that one replay goes on from each to the next; so do the tables, but for every tenth moment.
+
+    At every tenth moment tables go back from the version behind it, too.
+    """
     (cut,) = [row for row in harness.pipeline.ledger.cuts() if row.window == harness.windows(WINDOWS - 1)[0]]
     uuid, last = last_gtid(server, cut).split(":")
-    shown, totals, went_on = set[frozenset[str]](), 0, 0
+    shown, totals, went_on, went_back = set[frozenset[str]](), 0, 0, 0
     chosen = sorted(Random(3).choices(range(2, int(last) + 1), k=MOMENTS))
     with forward_replay(server) as replay:
         for place, number in enumerate(chosen):
@@ -75,10 +78,19 @@ def test_tables_as_of_random_transactions_are_the_database_behind_each(
                 dump_database(past, DATABASE, tmp_path / "content")
             tables = {table: one.scan().to_arrow() for table, one in found.tables.items()}
             assert differences(tables, tmp_path / "content") == (), number
+            if place % AFRESH == 1:
+                with monkeypatch.context() as patch:
+                    patch.setattr("dts_assets.flows.moments.version_to_begin_from", lambda *_, **__: None)
+                    patch.setattr("dts_assets.planning.moment_frontiers._CHANGES_OF_ONE_TAKEN_BACK", 0)
+                    back = tables_at(harness.pipeline, AtGtid(f"{uuid}:{number}"), tmp_path / f"back_{place}")
+                went_back += bool(back.begun)
+                again = {table: one.scan().to_arrow() for table, one in back.tables.items()}
+                assert differences(again, tmp_path / "content") == (), number
             shown |= {frozenset(one.schema.names) for one in tables.values()}
             totals += require_total(tables)
     assert len(shown) > len(found.tables), "some table had other columns at other moments"
     assert totals > MOMENTS / 2
+    assert went_back > MOMENTS / AFRESH / 3, "tables went back from a later version"
     assert went_on > MOMENTS / 3, "but where a stored version was nearer, tables went on from the moment before"
 
 
