@@ -46,6 +46,7 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow, LedgerRow, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import NOBODY
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid, day_of, start_of_day
+from dts_assets.planning.copied_tables import NO_COPIES
 from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.planning.proofs import prove_behind
 from dts_assets.planning.settled_days import LATEST_PASTS, day_key, with_days
@@ -170,7 +171,7 @@ def _fold_days(aged: Aged, pipeline: Pipeline, days: Iterable[int]) -> dict[int,
         )
         until, last = start_of_day(day + 1), windows[-1].start
         if aged.with_ids:
-            history = pipeline.topic_marks(rows, [], copied=(), past=past).history
+            history = pipeline.topic_marks(rows, [], copied=NO_COPIES, past=past).history
             ids = ids_after(past.ids, rows, until=until, seen=history.ids, comparisons=[])
             assert ids is not None, "no id falls"
             past = Past(
@@ -235,7 +236,7 @@ def _write_whole_days(aged: Aged, pipeline: Pipeline, days: Sequence[int], pasts
 
 
 def _cuts_of(pipeline: Pipeline, rows: Sequence[IngestWindow], past: Past, judged: Past) -> list[Cut]:
-    topic = pipeline.topic_marks(rows, (), copied=(), past=past, judged=judged)
+    topic = pipeline.topic_marks(rows, (), copied=NO_COPIES, past=past, judged=judged)
     windows = {row.window for row in rows if row.window.start in topic.proofs}
     return [topic.mark(window) for window in sorted(windows)]
 

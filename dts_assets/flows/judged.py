@@ -115,5 +115,5 @@ def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cu
     whole = sorted(window for window, count in closed.items() if count == len(pipeline.kafka_partitions))
     if not whole:
         return []
-    topic = pipeline.topic_marks(cells, known_names(pipeline), copied=pipeline.ledger.copied_tables())
+    topic = pipeline.topic_marks(cells, known_names(pipeline), copied=pipeline.copies())
     return [topic.mark(window) for window in whole]

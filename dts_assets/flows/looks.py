@@ -251,11 +251,12 @@ def _topic_marks(
 
     A refresh asks for them three times, and only one of these times rows have changed.
     """
-    copied = [one for one in pipeline.ledger.copied_tables() if one.is_input]
+    copied = pipeline.copies()
     key = (
         (pipeline.lake.identity(pipeline.name), pipeline.shaping_settings(), pipeline.kafka_partitions, files),
         (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
-        tuple((one.copy, one.window_start) for one in copied),  # nothing else of a copy changes once all is read
+        # Nothing else of a copy changes once all is read.
+        (tuple((one.copy, one.window_start) for one in copied.tables), copied.removed.rows),
     )
     found = _TOPICS.get(key)
     if found is None:

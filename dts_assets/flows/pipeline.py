@@ -17,17 +17,17 @@ from dts_assets.errors import NotReadyError
 from dts_assets.flows.first_times import first_times
 from dts_assets.flows.lake_shape import LakeShape, Topics
 from dts_assets.flows.layers import LAYERS, Layer
-from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
-from dts_assets.model.message_retention import Removed
+from dts_assets.model.message_retention import NOTHING_REMOVED, Removed
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import TypeMapping
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
+from dts_assets.planning.copied_tables import Copies
 from dts_assets.planning.message_retention import Unmakeable
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
@@ -144,13 +144,13 @@ class Pipeline:
         rows: Iterable[IngestWindow],
         tables: Iterable[TableId],
         *,
-        copied: Iterable[CopiedTable],
+        copied: Copies,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
         """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables.
 
-        ``copied`` are those that were copied beside the stream.
+        ``copied`` are tables that were copied beside the stream.
         Rows of the windows that ``past`` tells of may be left out. Windows that ``judged`` tells of get no proof.
         """
         return TopicMarks.of(
@@ -165,6 +165,12 @@ class Pipeline:
             past=past,
             judged=judged,
         )
+
+    def copies(self) -> Copies:
+        """Return the copied tables that windows take, or have taken."""
+        tables = tuple(one for one in self.ledger.copied_tables() if one.is_input)
+        waiting = any(one.window_start is None for one in tables)
+        return Copies(tables, self.unmakeable().removed if waiting else NOTHING_REMOVED)
 
     def unmakeable(self) -> Unmakeable:
         """Return what cannot be made again, because retention has removed rows that it would be made from."""

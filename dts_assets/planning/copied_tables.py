@@ -1,17 +1,20 @@
 """The windows that take the rows of copies, and moments that lie inside a copy.
 
 A copy is an input of the first window whose cut reaches its greatest high watermark. Then every change that came while the rows
-were read is in the lake, and the stream decides about each of them.
+were read is in the lake, and the stream decides about each of them. A window that cannot be made again, as its entries were
+removed, takes none any more: the next one does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.ledger_rows import IngestWindow
+from dts_assets.model.message_retention import ENTRIES, NOTHING_REMOVED, Removed
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.staleness import input_text
@@ -68,6 +71,30 @@ def windows_of_copies(
     for copy in copies_in_force(one for one in inputs if one.copy in taken):
         found.setdefault(taken[copy.copy], []).append(copy)
     return {start: tuple(some) for start, some in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The tables that were copied beside the stream, and the rows that retention has removed."""
+
+    tables: tuple[CopiedTable, ...] = ()
+    removed: Removed = NOTHING_REMOVED
+
+    def by_window(
+        self,
+        windows: Mapping[datetime, Collection[IngestWindow]],
+        reached: Callable[[datetime], SourcePosition | None],
+    ) -> dict[datetime, tuple[CopiedTable, ...]]:
+        """Return the copies that each window takes, by window start; see :func:`windows_of_copies`.
+
+        ``windows`` has the marks of ingest of each.
+        """
+        cells = {start: [row.cell for row in rows] for start, rows in windows.items()}
+        makeable = (start for start, some in cells.items() if not self.removed.among(ENTRIES, some))
+        return windows_of_copies(self.tables, makeable, reached)
+
+
+NO_COPIES = Copies()
 
 
 def reached_by(rows: Iterable[IngestWindow], lineages: Lineages, cut: SourcePosition | None) -> SourcePosition | None:

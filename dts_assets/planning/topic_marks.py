@@ -27,7 +27,7 @@ from dts_assets.model.statement_words import tables_in_words
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window
-from dts_assets.planning.copied_tables import copies_inputs, reached_by, windows_of_copies
+from dts_assets.planning.copied_tables import NO_COPIES, Copies, copies_inputs, reached_by
 from dts_assets.planning.cuts import cut_of_window
 from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
@@ -248,7 +248,7 @@ class TopicMarks:
         order: ChangeOrder,
         settings: str,
         comparisons: Iterable[Comparison] = (),
-        copied: Iterable[CopiedTable] = (),
+        copied: Copies = NO_COPIES,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
@@ -271,8 +271,8 @@ class TopicMarks:
             for start, mine in by_window.items()
         }
         before = judged if judged.until is not None else past
-        taken = windows_of_copies(
-            copied, by_window, lambda start: reached_by(by_window[start], history.lineages, cuts[start][0])
+        taken = copied.by_window(
+            by_window, lambda start: reached_by(by_window[start], history.lineages, cuts[start][0])
         )
         found = cls(kafka_partitions, settings, history, cuts, {}, before.proofs, taken)
         proofs, proven = found._prove(later)

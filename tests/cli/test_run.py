@@ -31,6 +31,7 @@ from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy
+from dts_assets.planning.copied_tables import NO_COPIES
 from dts_assets.settings import load_settings
 from tests.defs.projects import Project
 from tests.ledger_rows import ingest_row, raw_row
@@ -226,7 +227,7 @@ def test_the_exit_code_is_the_judgement_of_windows_too(
     if known:
         project.register({ORDERS: [("id", "int", True)]})
         pipeline = project.pipeline
-        topic = pipeline.topic_marks(rows, known_tables(pipeline), copied=())
+        topic = pipeline.topic_marks(rows, known_tables(pipeline), copied=NO_COPIES)
         windows = [pipeline.grid.at(number) for number in range(3)]
         pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
         levels = [row.completeness for row in pipeline.ledger.cuts()]

@@ -18,6 +18,7 @@ from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, WindowGrid
+from dts_assets.planning.copied_tables import NO_COPIES
 from dts_assets.planning.staleness import generation, input_text, raw_input
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def ingested(project: Project, cells: Iterable[Cell], *, raw: str = "r1", head: 
 def tables_made(project: Project, number: int) -> None:
     """The ledger row that a run of the tables leaves."""
     pipeline, window = project.pipeline, GRID.at(number)
-    mark = pipeline.topic_marks(pipeline.ledger.windows(), known_tables(pipeline), copied=()).mark(window)
+    mark = pipeline.topic_marks(pipeline.ledger.windows(), known_tables(pipeline), copied=NO_COPIES).mark(window)
     pipeline.ledger.replace_cuts([window], [mark])
 
 

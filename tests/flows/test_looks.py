@@ -31,6 +31,7 @@ from dts_assets.model.runs import Run, SeenStatement, ServerRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
+from dts_assets.planning.copied_tables import NO_COPIES
 from dts_assets.planning.staleness import input_text, raw_input
 from dts_assets.planning.work import Work
 from dts_assets.settings import Subscription
@@ -99,7 +100,7 @@ class Aged:
     def make_tables(self) -> None:
         """Store the marks that all windows are to have now."""
         pipeline = self.pipeline
-        topic = pipeline.topic_marks(pipeline.ledger.windows(), known(pipeline), copied=())
+        topic = pipeline.topic_marks(pipeline.ledger.windows(), known(pipeline), copied=NO_COPIES)
         windows = sorted({row.window for row in pipeline.ledger.windows()})
         pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.copied_tables import (
+    Copies,
     copied_meanwhile,
     copies_in_force,
     copies_inputs,
@@ -50,6 +52,8 @@ def _chunk(number: int) -> CopiedChunk:
 def _taken(copies: list[CopiedTable]) -> None:
     windows = {START + timedelta(hours=number): SourcePosition(0, 1, 2 * number) for number in range(len(copies))}
     found = windows_of_copies(copies, windows, windows.__getitem__)
+    none: dict[datetime, list[IngestWindow]] = {start: [] for start in windows}
+    assert Copies(tuple(copies)).by_window(none, windows.__getitem__) == found
     copied_meanwhile(copies, SourcePosition(0, 1, len(copies)))
     taken_by(copies, found)
     copies_in_force([*copies, *copies])

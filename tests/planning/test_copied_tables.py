@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.message_retention import ENTRIES, Removed, RemovedRows
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
-from dts_assets.planning.copied_tables import copied_meanwhile, copies_in_force, copies_inputs, windows_of_copies
+from dts_assets.model.windows import Window
+from dts_assets.planning.copied_tables import (
+    Copies,
+    copied_meanwhile,
+    copies_in_force,
+    copies_inputs,
+    windows_of_copies,
+)
+from tests.ledger_rows import ingest_row
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 ORDERS, ITEMS = (TableId("shopdb", "", name) for name in ("orders", "items"))
@@ -69,6 +79,19 @@ def test_a_copy_is_taken_by_the_first_window_whose_cut_reaches_its_end(
     cuts: tuple[int | None, ...], expected: dict[int, list[str]]
 ) -> None:
     assert windows([copied("a", (5, 9), (7, 20))], *cuts) == expected
+
+
+@pytest.mark.parametrize(("gone", "expected"), [(0, 1), (1, 1), (2, 2), (3, None)])
+def test_a_window_whose_entries_were_removed_takes_no_copy_any_more(gone: int, expected: int | None) -> None:
+    """The next one does; a copy that a window has taken before stays with it."""
+    row = RemovedRows(ENTRIES, hour(0), hour(gone), (0,), cells=gone, rows=gone, bytes=1, removed_at=START)
+    removed = Removed((row,) if gone else ())
+    marks = {hour(number): [ingest_row(Cell(0, Window(hour(number), hour(number + 1))))] for number in range(3)}
+    reached = {hour(number): at(10 * (number + 1)) for number in range(3)}
+    found = Copies((copied("a", (5, 15)),), removed).by_window(marks, reached.__getitem__)
+    assert [*found] == ([] if expected is None else [hour(expected)])
+    stays = Copies((copied("a", (5, 15), window=1),), removed).by_window(marks, reached.__getitem__)
+    assert [*stays] == [hour(1)]
 
 
 def test_a_copy_stays_with_its_window_and_unfinished_ones_have_none() -> None:

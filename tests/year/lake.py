@@ -27,6 +27,7 @@ from dts_assets.model.message_retention import RAW, Removed, RemovedRows
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of
+from dts_assets.planning.copied_tables import Copies
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
 from tests.year.topic import Message
@@ -241,7 +242,7 @@ class MemoryPipeline(Pipeline):
         rows: Iterable[IngestWindow],
         tables: Iterable[TableId],
         *,
-        copied: Iterable[CopiedTable],
+        copied: Copies,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
     ) -> TopicMarks:
