@@ -20,13 +20,15 @@ from dts_assets.flows.copies import Copying, bootstrap_of, cancel_copies
 from dts_assets.flows.copying import CopyReport, copy_tables
 from dts_assets.flows.moments import tables_at
 from dts_assets.flows.moments_export import export_table
+from dts_assets.flows.proof import prove
+from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
 from dts_assets.model.copied_tables import CopyKind, CopyState
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition
 from dts_emulator.judge.comparison import differences
 from dts_emulator.judge.dump import dump_database
 from dts_emulator.machine.waiting import wait_until
-from dts_emulator.source.server import program
+from dts_emulator.source.server import private_server, program
 from tests.e2e.busy_shop import DATABASE, EMPTY, EVERY, GOODS, LINES, PASSWORD, START, Shop, busy_shop
 from tests.flows.harness import Bench, Harness
 from tests.flows.killing import in_a_process
@@ -109,6 +111,25 @@ def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop
     with shop.written(seed=6):
         resynced = copy_tables(copying(made), CopyKind.RESYNC, [GOODS])
     assert [one.state for one in resynced.copied] == [CopyState.COPIED]
+
+
+@pytest.mark.long
+def test_changelogs_with_copies_make_the_snapshots_in_a_scratch_server(
+    bench: Bench, shop: Shop, tmp_path: Path
+) -> None:
+    harness = opened(bench, shop, tmp_path)
+    with shop.written():
+        copy(harness)
+    made = judge(bench, shop, tmp_path)
+    with private_server(extra=("--skip-log-bin",)) as empty:
+        address = ScratchAddress(socket=str(empty.socket))
+        with scratch_server(address, Login()) as server:
+            proof = prove(made.pipeline, server, address=address)
+    assert proof.equal
+    assert proof.whole
+    assert {name: one.rows_lake == one.rows_server for name, one in proof.tables.items()} == dict.fromkeys(
+        (GOODS, LINES, EMPTY), True
+    )
 
 
 @pytest.mark.long
