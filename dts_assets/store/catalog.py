@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.store.avro_schemas import parse_schemas_once
 from dts_assets.store.catalog_properties import bundle_of, for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
 from dts_assets.store.file_stores import prepare_clients
@@ -179,6 +180,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         UnwritableLakeError: A SQLite catalog cannot be opened, or a folder of the lake cannot be made or written.
         UnavailableCatalogError: Other programs kept a SQLite catalog locked.
     """
+    parse_schemas_once()
     told = for_pyiceberg(lake.properties)
     prepare_clients(told)
     if lake.catalog_type != "sqlite":
