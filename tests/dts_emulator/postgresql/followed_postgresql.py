@@ -44,6 +44,7 @@ READ: Mapping[str, Callable[[str], Any]] = {
 }  # fmt: skip
 """The values of PostgreSQL's texts by type, read by Python; texts of all other types are their values."""
 
+_DATABASE = "followed"
 _DECIMAL = re.compile(r"numeric\((\d+),(-?\d+)\)")
 
 
@@ -106,15 +107,29 @@ def _decimal(text: str) -> Decimal:
 
 
 @contextmanager
-def followed_postgresql() -> Iterator[Followed]:
-    """An empty database in a zone of its own, followed from its first statement on."""
+def followed_server() -> Iterator[str]:
+    """The URL of a server whose databases can be followed, in a zone of its own."""
     with private_postgres(*LOGICAL, "timezone=Asia/Shanghai") as url:
-        connection = psycopg2.connect(url)
-        connection.autocommit = True
-        try:
-            yield Followed(connection, Slot(connection))
-        finally:
-            connection.close()
+        yield url
+
+
+@contextmanager
+def followed_postgresql(url: str) -> Iterator[Followed]:
+    """An empty database of its own on a server, followed from its first statement on. There is one at a time."""
+    server = psycopg2.connect(url)
+    server.autocommit = True
+    cursor = server.cursor()
+    cursor.execute(f"DROP DATABASE IF EXISTS {_DATABASE}")
+    cursor.execute(f"CREATE DATABASE {_DATABASE}")
+    connection = psycopg2.connect(url, dbname=_DATABASE)
+    connection.autocommit = True
+    try:
+        yield Followed(connection, Slot(connection))
+    finally:
+        connection.close()
+        cursor.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+        cursor.execute(f"DROP DATABASE {_DATABASE} WITH (FORCE)")
+        server.close()
 
 
 def recorded(

@@ -20,6 +20,7 @@ from tests.dts_emulator.postgresql.followed_postgresql import (
     Followed,
     faults,
     followed_postgresql,
+    followed_server,
     recorded_by_dts,
 )
 from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
@@ -39,9 +40,15 @@ from tests.tiers import chosen, times
 pytestmark = pytest.mark.database
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with followed_server() as url:
+        yield url
+
+
 @pytest.fixture
-def followed() -> Iterator[Followed]:
-    with followed_postgresql() as found:
+def followed(server: str) -> Iterator[Followed]:
+    with followed_postgresql(server) as found:
         yield found
 
 
@@ -94,7 +101,7 @@ def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
 
 
 @pytest.mark.parametrize(
-    ("place", "restarts", "seed"), chosen([(place, place % 2 * 4, seed) for seed in range(2) for place in range(6)], 4)
+    ("place", "restarts", "seed"), chosen([(place, place % 2 * 4, seed) for seed in range(2) for place in range(6)], 2)
 )
 def test_transactions_that_run_side_by_side_are_in_the_snapshots(
     followed: Followed, tmp_path: Path, place: int, restarts: int, seed: int

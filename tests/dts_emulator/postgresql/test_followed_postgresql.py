@@ -12,7 +12,13 @@ import pytest
 from dts_assets.model.tables import TableId
 from dts_emulator.drs.postgresql_task import PostgresqlOptions
 from tests.dts_emulator.postgresql.every_type import BORDERS, fill_every_type
-from tests.dts_emulator.postgresql.followed_postgresql import Followed, faults, followed_postgresql, recorded
+from tests.dts_emulator.postgresql.followed_postgresql import (
+    Followed,
+    faults,
+    followed_postgresql,
+    followed_server,
+    recorded,
+)
 from tests.dts_emulator.postgresql.postgresql_workload import PostgresqlWorkload
 from tests.dts_emulator.postgresql.told_by_rows import (
     MADE,
@@ -30,9 +36,15 @@ from tests.tiers import chosen, times
 pytestmark = pytest.mark.database
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with followed_server() as url:
+        yield url
+
+
 @pytest.fixture
-def followed() -> Iterator[Followed]:
-    with followed_postgresql() as found:
+def followed(server: str) -> Iterator[Followed]:
+    with followed_postgresql(server) as found:
         yield found
 
 
@@ -42,7 +54,7 @@ EVERY = TableId("shop", "public", "every")
 @pytest.fixture(scope="module")
 def every_type(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harness, Followed]]:
     """A table with all types, whose rows have the first, the second, ... of the values of each, and NULL behind the last."""
-    with followed_postgresql() as followed:
+    with followed_server() as url, followed_postgresql(url) as followed:
         fill_every_type(followed)
         harness = recorded(followed, tmp_path_factory.mktemp("every"))
         harness.settle()

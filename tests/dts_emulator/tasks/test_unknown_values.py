@@ -37,7 +37,7 @@ def counted_at_once(harness: Harness, life: Life) -> dict[TableId, dict[str, int
 
 
 @pytest.mark.parametrize("words", [PLAIN, MANY], ids=["plain", "many"])
-@pytest.mark.parametrize("seed", range(times(2, 25)))
+@pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_life_counts_what_nobody_knows_at_its_end(
     recorder: LifeRecorder, words: Any, seed: int, tmp_path: Path
 ) -> None:
@@ -49,7 +49,7 @@ def test_a_life_counts_what_nobody_knows_at_its_end(
         assert_no_fewer_than_nulls(harness, table, held, counted[table])
 
 
-@pytest.mark.parametrize("seed", range(times(2, 25)))
+@pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_life_of_minimal_images_counts_no_more_and_no_fewer(
     recorder: LifeRecorder, seed: int, tmp_path: Path
 ) -> None:
