@@ -28,5 +28,5 @@ def chosen(values: Sequence[Value], few: int) -> Sequence[Value]:
 
 
 def examples(count: int) -> settings:
-    """Return the setting of a property test: ``count`` examples in ``make test-all``, a fifth in ``make test``, at least ten."""
-    return settings(max_examples=times(min(count, max(10, count // 5)), count))
+    """Return the setting of a property test: ``count`` examples in ``make test-all``, a tenth in ``make test``, at least ten."""
+    return settings(max_examples=times(min(count, max(10, count // 10)), count))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,13 +18,7 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.source import write_capture
 from tests.tiers import ALL
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dts_assets.store.catalog import LakeLocation
-
-
-ON_SPARK = frozenset({"test_values", "test_replaced", "test_drs_json_c", "test_redelivered", "test_killed"})
+ON_SPARK = frozenset({"test_values", "test_replaced", "test_redelivered", "test_killed"})
 """The modules whose flows run on Spark in ``make test``, too.
 
 All others run in this process there, without a JVM: the same tasks, but for how Spark carries them.
@@ -67,13 +60,13 @@ def bank_capture(bank: History, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="session")
-def rectangle(
-    spark: SparkSession,
-    spark_lake: LakeLocation,
-    bank_capture: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Harness:
+def rectangle(bank_capture: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Harness:
     """The bank materialized in one rectangle, for tests that only look."""
-    harness = Bench(spark, spark_lake, tmp_path_factory.mktemp("rectangle"), "rectangle").open(bank_capture)
+    folder, name = tmp_path_factory.mktemp("rectangle"), "rectangle"
+    if ALL:
+        bench = Bench(request.getfixturevalue("spark"), request.getfixturevalue("spark_lake"), folder, name)
+    else:
+        bench = bench_in_process(folder, name)
+    harness = bench.open(bank_capture)
     harness.all()
     return harness

@@ -77,7 +77,7 @@ def rows_of(harness: Harness) -> list[WindowTable]:
 
 
 @pytest.mark.parametrize(
-    "sql", [FILLS, UNREAD, "RENAME TABLE two TO x, x TO y", "CREATE TABLE IF NOT EXISTS two (id int)"]
+    "sql", chosen([FILLS, "RENAME TABLE two TO x, x TO y", UNREAD, "CREATE TABLE IF NOT EXISTS two (id int)"], 2)
 )
 def test_the_run_that_brings_a_statement_looks_at_its_table(sql: str, tmp_path: Path) -> None:
     source = told_in(1, sql)
@@ -108,13 +108,16 @@ def test_the_run_that_brings_a_statement_looks_at_its_table(sql: str, tmp_path: 
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "CREATE INDEX by_n ON two (n)",
-        "ALTER DATABASE bank CHARACTER SET utf8mb4",
-        "ALTER TABLE two_more FROBNICATE",
-        "ALTER TABLE other.two ADD COLUMN x int DEFAULT 5",
-        "CREATE TABLE three LIKE two",
-    ],
+    chosen(
+        [
+            "CREATE TABLE three LIKE two",
+            "ALTER TABLE two_more FROBNICATE",
+            "ALTER TABLE other.two ADD COLUMN x int DEFAULT 5",
+            "CREATE INDEX by_n ON two (n)",
+            "ALTER DATABASE bank CHARACTER SET utf8mb4",
+        ],
+        3,
+    ),
 )
 def test_other_statements_concern_no_table(sql: str, tmp_path: Path) -> None:
     harness = opened(tmp_path, told_in(1, sql))
@@ -255,7 +258,7 @@ def test_counts_are_equal_however_a_window_is_made(seed: int, bench_of: Bench, t
     backwards.settle()
     assert rows_of(backwards) == expected
     harness = opened_over(bench_of, tmp_path / "pieces", [], live=True)
-    for number, some in enumerate(pieces(source.messages, random, 9)):
+    for number, some in enumerate(pieces(source.messages, random, times(4, 9))):
         write_capture(tmp_path / "pieces", some, name=f"piece{number}")
         refresh(harness)
     settle_open(harness, rounds=10)

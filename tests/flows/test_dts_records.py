@@ -57,7 +57,7 @@ def in_millis(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize(("form", "told_again"), chosen(CASES, 2))
+@pytest.mark.parametrize(("form", "told_again"), chosen(CASES, 1))
 def test_records_tell_what_protobuf_tells_in_any_order(
     bench: Bench, bank: History, tmp_path: Path, form: str, told_again: bool
 ) -> None:

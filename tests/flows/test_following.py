@@ -68,7 +68,7 @@ def test_a_copy_that_follows_has_the_rows_of_the_changelog(seed: int, tmp_path: 
         bench_in_process(tmp_path, "following"), capture, [], complete=False, window={"live": True, "end": None}
     )
     ordered = sorted(source.messages, key=lambda one: (one.time, one.partition, one.offset))
-    cuts = sorted(chance.sample(range(1, len(ordered)), 7))
+    cuts = sorted(chance.sample(range(1, len(ordered)), times(4, 7)))
     for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, len(ordered)], strict=True)):
         write_capture(capture, ordered[start:end], name=f"part{number}")
         for act in chance.sample(["refresh", "settle", "again", "pause", "resume"], chance.randint(1, 3)):

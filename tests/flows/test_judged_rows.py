@@ -148,7 +148,7 @@ def test_deleted_rows_that_stay_are_those_that_passed(text: str, bench: Bench, t
     assert deleted == life.passed - live
 
 
-@pytest.mark.parametrize("deletes", ["hard", "soft"])
+@pytest.mark.parametrize("deletes", chosen(["soft", "hard"], 1))
 def test_updates_that_bring_a_row_in_without_its_columns_are_counted(
     deletes: str, bench: Bench, tmp_path: Path
 ) -> None:

@@ -152,7 +152,7 @@ def test_a_merged_table_is_the_union_of_its_shards_behind_each_window(
     assert ordered(shown(harness)) == ordered(life.after[-1])
     assert find_work(harness.pipeline).nothing
     again = open_short(bench_of, tmp_path / "again", life.source.messages, windows=WINDOWS, merge=MERGE)
-    for window in random.choices(range(WINDOWS), k=5):
+    for window in random.choices(range(WINDOWS), k=times(3, 5)):
         again.all(window)
     again.settle()
     again.all(*sorted(random.sample(range(WINDOWS), 2)))
@@ -180,7 +180,7 @@ def test_histories_and_deleted_rows_are_those_of_the_shards_own_tables(
     apart.all()
     monkeypatch.setattr(snapshot_jobs, "SHARE_ROWS", random.choice([2, 7, 500_000]))
     merged = open_short(bench_of, tmp_path / "merged", life.source.messages, windows=WINDOWS, merge=MERGE, **settings)
-    for window in random.choices(range(WINDOWS), k=5):
+    for window in random.choices(range(WINDOWS), k=times(3, 5)):
         merged.all(window)
     merged.settle()
     for layer in ("snapshot", "history"):

@@ -63,7 +63,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, calls: in
             (Lake, "replace", 1), (Ledger, "change_removed_rows", 1), (Lake, "replace", 0), (Lake, "replace", 2),
             (Ledger, "change_removed_rows", 2),
         ],
-        2,
+        1,
     ),
 )  # fmt: skip
 def test_a_removal_that_is_killed_goes_on(aged: Harness, owner: Any, name: str, calls: int) -> None:

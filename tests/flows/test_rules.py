@@ -125,13 +125,13 @@ def test_snapshots_show_the_rows_that_pass_as_the_rules_make_them(
     assert {row["table"] for row in counts if row["filtered"]} == {"accounts", "goods", "seats"}
 
 
-@pytest.mark.parametrize("seed", range(times(2, 12)))
+@pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_order_of_windows_does_not_matter(
     seed: int, bench_of: Bench, bank: History, bank_capture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness, random = bench_of.open(bank_capture, columns=COLUMNS, rows=ROWS, history=["*"]), Random(seed)
     monkeypatch.setattr(snapshot_jobs, "SHARE_ROWS", random.choice([2, 7, 500_000]))
-    harness.work_at_random(random, 9)
+    harness.work_at_random(random, times(5, 9))
     harness.settle()
     assert stored(harness, bank.source.tables) == ruled_contents(bank.final(), bank.source.tables)
     before = harness.everything()
@@ -299,7 +299,7 @@ def test_a_topic_followed_in_pieces_is_ruled_as_if_read_at_once(bench_of: Bench,
     closed = bench_of.open(write_capture(tmp_path / "whole", sent), complete=False, **rules)
     closed.settle()
     harness = bench_of.open(tmp_path / "pieces", complete=False, window={"live": True}, **rules)
-    for number, some in enumerate(pieces(sent, Random(3), times(4, 9))):
+    for number, some in enumerate(pieces(sent, Random(3), times(3, 9))):
         write_capture(tmp_path / "pieces", some, name=f"piece{number}")
         refresh(harness)
     settle_open(harness, rounds=10)

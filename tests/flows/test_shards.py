@@ -25,6 +25,7 @@ from tests.flows.source import Ddl, Dml, Source, write_capture
 from tests.flows.source_tables import BIGINT, INT, TEXT, UNSIGNED, Field, Table
 from tests.flows.test_live import pieces
 from tests.flows.test_merged_tables import MERGE, ORDERS, Shards, assert_balanced, ordered, shard, shards_of, shown
+from tests.tiers import chosen
 
 
 @pytest.fixture
@@ -68,7 +69,8 @@ def test_a_shard_that_appears_is_there_without_a_person(bench_of: Bench, tmp_pat
     behind = [
         [("shop_00", 1), ("shop_00", 2), ("shop_01", 1), ("shop_01", 2)], [("shop_07", 1), ("shop_07", 3)], [("shop_07", 4)],
     ]  # fmt: skip
-    for number, order in enumerate(permutations(range(3))):
+    orders = [(0, 1, 2), *[*permutations(range(3))][:0:-1]]
+    for number, order in enumerate(chosen(orders, 2)):
         harness = open_short(bench_of, tmp_path / f"{number}", source.messages, merge=MERGE)
         for window in order:
             harness.all(window)

@@ -74,7 +74,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
     straight.settle()
     assert assert_layer_holds(straight, list(bank.source.tables)) > 100
     harness, random = bench_of.open(bank_capture, sql=ALL), Random(seed)
-    harness.work_at_random(random, 9)
+    harness.work_at_random(random, times(5, 9))
     harness.settle()
     assert layer(harness) == layer(straight)
     harness.all(*sorted(random.sample(range(WINDOWS), 2)))
@@ -122,6 +122,7 @@ def test_statements_asked_for_later_and_in_another_dialect_are_all_written(bench
     assert layer(harness) == before
 
 
+@pytest.mark.long
 def test_a_window_that_grows_gets_the_statements_of_new_rows(bench_of: Bench, tmp_path: Path) -> None:
     """Messages come bit by bit; in the end the statements are those of a lake that was made at once."""
     source, capture = three_windows(items("one")), tmp_path / "capture"

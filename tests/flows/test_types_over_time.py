@@ -88,7 +88,7 @@ def orders() -> Iterator[Any]:
     some = list(permutations(range(4)))
     Random(3).shuffle(some)
     for number, order in enumerate(some):
-        yield pytest.param(order, marks=() if number < 2 else pytest.mark.long)
+        yield pytest.param(order, marks=() if number < 1 else pytest.mark.long)
 
 
 @pytest.mark.parametrize("order", list(orders()))
@@ -118,7 +118,7 @@ SPELLED: tuple[tuple[str, Kind, Any], ...] = (
 """A column by windows: its name changes in case only, and behind that its type."""
 
 
-@pytest.mark.parametrize("order", chosen([(0, 1, 2, 3, 4), (1, 0, 3, 2, 4), (4, 3, 2, 1, 0), (0, 2, 1, 4, 3)], 2))
+@pytest.mark.parametrize("order", chosen([(0, 1, 2, 3, 4), (1, 0, 3, 2, 4), (4, 3, 2, 1, 0), (0, 2, 1, 4, 3)], 1))
 def test_a_column_is_respelled_and_becomes_another_type_later(order: tuple[int, ...], tmp_path: Path) -> None:
     table = Table("items", [Field("id", INT, True), Field("word", INT)])
     source = short_source(table)
@@ -171,7 +171,8 @@ def test_rows_are_found_by_a_key_whose_type_changed(tmp_path: Path) -> None:
         "0": ("0", "new"), "2": ("two", "old"), "3": ("3", "old"), "4": ("4", "old"), "x": ("9", "new"),
     }  # fmt: skip
     made = {}
-    for name, order in (("whole", None), ("forwards", (0, 1, 2)), ("again", (0, 1, 0, 2, 1, 0)), ("back", (2, 1, 0))):
+    ways = (("whole", None), ("again", (0, 1, 0, 2, 1, 0)), ("forwards", (0, 1, 2)), ("back", (2, 1, 0)))
+    for name, order in chosen(ways, 2):
         bench = bench_in_process(tmp_path / name, name)
         harness = open_short(bench, tmp_path / f"capture {name}", source.messages, windows=3, history=["*"])
         for window in order or ():
@@ -184,7 +185,9 @@ def test_rows_are_found_by_a_key_whose_type_changed(tmp_path: Path) -> None:
         made[name] = harness.everything(without=("run",)), hashes(harness)
     layers = [name for name in made["whole"][0] if "items" in name]
     assert len(layers) == 3
-    for name in ("forwards", "again", "back"):
+    others = [name for name in made if name != "whole"]
+    assert "again" in others
+    for name in others:
         assert made[name][1] == made["whole"][1]
         for layer in layers:
             assert made[name][0][layer] == made["whole"][0][layer], (name, layer)
@@ -219,7 +222,7 @@ def test_a_column_becomes_another_type_in_an_open_window(seed: int, tmp_path: Pa
     whole.all()
     bench = bench_in_process(tmp_path / "b", "live")
     live = open_short(bench, tmp_path / "growing", [], complete=False, window={"live": True, "end": None})
-    for number, piece in enumerate(pieces([*messages, *ends], Random(seed), times(6, 12))):
+    for number, piece in enumerate(pieces([*messages, *ends], Random(seed), times(4, 12))):
         write_capture(tmp_path / "growing", piece, name=f"piece{number:02d}")
         refresh(live)
     settle_open(live, rounds=9)
@@ -265,7 +268,7 @@ def test_rows_of_every_kind_of_table_are_found_over_types(key: bool, deletes: st
     source.transaction(border(1) + 2 * SECOND, Dml(table, [(texts[1], None)]))
     source.checkpoint(border(1) + 5 * SECOND)
     made = []
-    for name, order in (("whole", ()), ("forwards", (0, 1)), ("again", (0, 1, 0))):
+    for name, order in chosen((("whole", ()), ("again", (0, 1, 0)), ("forwards", (0, 1))), 2):
         bench = bench_in_process(tmp_path / name, name)
         harness = open_short(bench, tmp_path / f"capture {name}", source.messages, windows=2, deletes=deletes)
         for window in order:
@@ -278,4 +281,5 @@ def test_rows_of_every_kind_of_table_are_found_over_types(key: bool, deletes: st
         assert living == [(0, "new"), (2, "0"), (3, "1"), (4, "0")]
         assert len(snapshot) == (6 if deletes == "soft" else 4)
         made.append(sorted(repr(sorted(row.items())) for row in snapshot))
-    assert made[0] == made[1] == made[2]
+    assert len(made) > 1
+    assert all(one == made[0] for one in made)

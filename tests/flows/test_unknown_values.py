@@ -158,7 +158,7 @@ def test_a_window_that_is_made_again_counts_nothing_again(tmp_path: Path) -> Non
     assert (again.committed, dict(again.unknown_values)) == (True, {})
 
 
-@pytest.mark.parametrize("order", chosen([*permutations(range(3))][::-1], 2))
+@pytest.mark.parametrize("order", chosen([*permutations(range(3))][::-1], 1))
 def test_rows_from_before_a_statement_are_counted_when_they_come(order: tuple[int, ...], tmp_path: Path) -> None:
     harness = ready(converted().opened(tmp_path))
     counted = [counts(harness, window) for window in order]
@@ -227,7 +227,7 @@ def added() -> Life:
     return life
 
 
-@pytest.mark.parametrize("settings", [{}, {"schema_changes": "freeze"}, {"deletes": "soft"}], ids=str)
+@pytest.mark.parametrize("settings", chosen([{"schema_changes": "freeze"}, {}, {"deletes": "soft"}], 2), ids=str)
 def test_a_column_with_an_unsaid_default_counts_the_rows_that_stand(settings: dict[str, Any], tmp_path: Path) -> None:
     harness = ready(added().opened(tmp_path, **settings))
     assert counts(harness, 0) == {}
@@ -286,7 +286,7 @@ def test_rows_without_a_key_are_counted(tmp_path: Path) -> None:
     assert counts(ready(life.opened(tmp_path / "at once")), 0, 1, 2) == {"note": 3}
 
 
-@pytest.mark.parametrize("settings", [{}, {"deletes": "soft"}], ids=str)
+@pytest.mark.parametrize("settings", chosen([{"deletes": "soft"}, {}], 1), ids=str)
 def test_counts_of_many_tasks_are_added_up(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,7 +322,7 @@ def test_where_the_key_changes_amid_the_changes_the_rows_at_the_end_count(tmp_pa
     assert all("unknown" not in name for name, _ in harness.pipeline.lake.fields(path) or ())
 
 
-@pytest.mark.parametrize("clause", ["ADD COLUMN x VARCHAR(80) DEFAULT (UUID())", "MODIFY note INT"])
+@pytest.mark.parametrize("clause", chosen(["ADD COLUMN x VARCHAR(80) DEFAULT (UUID())", "MODIFY note INT"], 1))
 def test_rows_of_each_shard_are_counted_when_its_own_statement_comes(clause: str, tmp_path: Path) -> None:
     """In the second window an event tells a row of the first shard. The third one brings the other shard's statement alone."""
     tables = shards_of(2, 1)
