@@ -24,6 +24,7 @@ Each partition spec has one of either, and they take some 50 KB.
 _TEXT = "avro.schema"
 _READERS = ("resolve_reader", "construct_reader")
 _LOCK = threading.Lock()
+_DONE: list[bool] = []
 
 Made = TypeVar("Made")
 
@@ -31,7 +32,8 @@ Made = TypeVar("Made")
 def parse_schemas_once() -> None:
     """Let pyiceberg keep the schemas of Avro files, and its readers for them."""
     with _LOCK:
-        if not isinstance(getattr(avro, _READERS[0]), _Readers):
+        if not _DONE:
+            _DONE.append(True)
             AvroFileHeader.get_schema = _schemas(AvroFileHeader.get_schema)  # type: ignore[method-assign, assignment]
             for name in _READERS:
                 setattr(avro, name, _Readers(getattr(avro, name)))

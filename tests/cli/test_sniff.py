@@ -226,6 +226,7 @@ def test_what_does_not_say_one_place_is_a_mistake_of_usage(arguments: tuple[str,
     assert "hunter2" not in output
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_file_of_a_recording_runs_to_the_end(drs: Path, tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"

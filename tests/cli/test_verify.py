@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,27 +34,46 @@ subscriptions:
 """
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with private_server() as running:
-        fill(running, 30)
+@contextmanager
+def followed(folder: Path) -> Iterator[tuple[Path, Server]]:
+    """A server, and the configuration of a lake that has all of it."""
+    with private_server() as server:
+        fill(server, 30)
         reader = "reader@localhost"
         grants = (
             f"CREATE USER {reader} IDENTIFIED BY 's3cret'",
             f"GRANT SELECT, REPLICATION CLIENT ON *.* TO {reader}",
         )
-        run(running, grants, second=START + 2)
-        yield running
+        run(server, grants, second=START + 2)
+        lake_of(server, folder, name="shop", columns={"d.pairs.c": {"mask": "***"}})
+        (capture,) = folder.glob("capture*")
+        path = folder / "pipeline.yaml"
+        path.write_text(CONFIG.format(lake=folder / "lake", capture=capture, socket=server.socket, user="reader"))
+        yield path, server
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One lake for the tests that only look."""
+    with followed(tmp_path_factory.mktemp("shared")) as (path, _):
+        yield path
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "s3cret")
 
 
 @pytest.fixture
-def config(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DB_PASSWORD", "s3cret")
-    lake_of(server, tmp_path, name="shop", columns={"d.pairs.c": {"mask": "***"}})
-    (capture,) = tmp_path.glob("capture*")
-    path = tmp_path / "pipeline.yaml"
-    path.write_text(CONFIG.format(lake=tmp_path / "lake", capture=capture, socket=server.socket, user="reader"))
-    return path
+def config(shared: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(shared, tmp_path / "pipeline.yaml"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[tuple[Path, Server]]:
+    """A server and a lake that a test may change."""
+    with followed(tmp_path) as found:
+        yield found
 
 
 def call(config: Path, *arguments: str) -> Result:
@@ -69,7 +90,8 @@ def test_equal_tables_end_with_nothing_to_do(config: Path) -> None:
     assert "s3cret" not in done.output
 
 
-def test_a_damaged_cell_is_named_and_its_value_shown_on_request_alone(config: Path) -> None:
+def test_a_damaged_cell_is_named_and_its_value_shown_on_request_alone(own: tuple[Path, Server]) -> None:
+    config, _ = own
     pipeline = open_pipeline(load_settings(config), "shop")
     (file,) = pipeline.lake.data_files(pipeline.table_path("snapshot", TableId("d", "", "orders")))
     path = file.path.removeprefix("file://")
@@ -97,7 +119,8 @@ def test_a_wrong_password_ends_with_the_source_and_without_the_password(
     assert "wr0ng" not in done.output
 
 
-def test_a_lake_that_lacks_the_moment_says_how_far_it_is(config: Path, server: Server) -> None:
+def test_a_lake_that_lacks_the_moment_says_how_far_it_is(own: tuple[Path, Server]) -> None:
+    config, server = own
     run(server, ["INSERT INTO d.bag VALUES ('later', 1)"], second=START + 500)
     done = call(config)
     assert done.exit_code == 1

@@ -9,11 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyiceberg.avro.file import AvroFileHeader
-from pyiceberg.avro.resolver import resolve_reader
 
 from dts_assets.flows import apart, compaction, lease_keeper, spark_tasks
 from dts_assets.flows.pauses import pause_tables, resume_tables
@@ -101,36 +98,11 @@ def conditions(ground: Ground) -> Iterator[None]:
         patch.setattr(
             lease_keeper, "is_gone", lambda *_, **__: True
         )  # each opening is a process, the ones before are dead
-        _remember_schemas(patch)
         patch.setattr(expiry, "KEEP_SNAPSHOTS", 2)
         patch.setattr(expiry, "AT_ONCE", 2)
         patch.setattr(expiry, "KEEP_FOR", timedelta(0))
         patch.setattr(expiry, "KEEP_FOR_LIVE", timedelta(0))
         yield
-
-
-def _remember_schemas(patch: pytest.MonkeyPatch) -> None:
-    """Have pyiceberg read each schema of an Avro file once: it is half of the time of a small run."""
-    schemas: dict[str, Any] = {}
-    readers: dict[tuple[object, ...], Any] = {}
-    kept: list[object] = []  # so that no other object gets the number of one of these
-    get_schema = AvroFileHeader.get_schema
-
-    def schema_of(header: AvroFileHeader) -> Any:
-        text = header.meta["avro.schema"]
-        if text not in schemas:
-            schemas[text] = get_schema(header)
-        return schemas[text]
-
-    def reader_of(file_schema: Any, read_schema: Any, types: Any, enums: Any) -> Any:
-        key = (id(file_schema), id(read_schema), *sorted(types.items(), key=str), *sorted(enums.items(), key=str))
-        if key not in readers:
-            kept.extend((file_schema, read_schema))
-            readers[key] = resolve_reader(file_schema, read_schema, types, enums)
-        return readers[key]
-
-    patch.setattr(AvroFileHeader, "get_schema", schema_of)
-    patch.setattr("pyiceberg.avro.file.resolve_reader", reader_of)
 
 
 def parts(*, small: bool = False) -> list[list[Message]]:

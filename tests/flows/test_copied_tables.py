@@ -28,7 +28,7 @@ from tests.flows.source import Contents, Ddl, Position, write_capture
 from tests.flows.source_tables import Row, Table
 from tests.flows.test_live import pieces, with_an_end
 from tests.flows.test_moments import contents
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 KEYED = ("accounts", "seats", "goods")
 
@@ -69,7 +69,7 @@ def copy_all(harness: Harness, history: History, random: Random, *, since: datet
         copy_rows(harness, shown, reads_of(table, lambda at, name=name: history.at(at)[name].values(), mine, random))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("seed", range(times(2, 60)))
+@pytest.mark.parametrize("seed", chosen([1, 0, *range(2, 60)], 1))
 def test_a_topic_that_begins_in_the_middle_and_a_copy_are_the_source(bench: Bench, tmp_path: Path, seed: int) -> None:
     """Chunks are read at any positions between their watermarks, before, between or behind the runs of the windows."""
     random, history, first = Random(seed), bank_history(seed), 1 + seed % 2
@@ -106,7 +106,7 @@ def only_keyed(whole: Contents) -> Contents:
 def test_a_copy_that_comes_later_gives_what_one_that_came_before_gives(bench: Bench, tmp_path: Path) -> None:
     """Before all runs, between them, and behind them; its window is the one whose cut reaches its watermark."""
     history, found = bank_history(6), []
-    for order in ("before", "between", "behind"):
+    for order in chosen(("before", "behind", "between"), 2):
         harness = opened(bench, history, tmp_path / order, since=border(1))
         windows = range(1, WINDOWS)
         if order == "behind":
@@ -119,7 +119,8 @@ def test_a_copy_that_comes_later_gives_what_one_that_came_before_gives(bench: Be
                 harness.all(number)
         harness.settle()
         found.append((harness.snapshots(keyed(history)), taken(harness), completeness(harness)))
-    assert found[0] == found[1] == found[2]
+    assert len(found) > 1
+    assert all(one == found[0] for one in found)
     assert found[0][0] == only_keyed(history.final())
 
 
@@ -222,7 +223,7 @@ def test_a_copy_comes_while_windows_are_open(bench: Bench, tmp_path: Path, seed:
     random, history = Random(seed), bank_history(seed + 30)
     messages = [one for one in with_an_end(history) if one.time >= border(1)]
     harness = bench.open(tmp_path / "capture", complete=False, window={"live": True})
-    parts = pieces(messages, random, 6)
+    parts = pieces(messages, random, times(4, 6))
     copied_at = random.randrange(len(parts))
     for number, some in enumerate(parts):
         write_capture(tmp_path / "capture", some, name=f"piece{number}")
@@ -281,13 +282,16 @@ def test_a_repair_mends_single_rows_and_later_changes_stay(bench: Bench, tmp_pat
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"columns": {"bank.goods.g": {"mask": "***"}, "bank.accounts.owner": "drop"}},
-        {"rows": {"bank.accounts": "balance >= 0", "bank.goods": "d is not null"}},
-        {"deletes": "soft", "audit_columns": ["op"]},
-        {"rename": {"bank.*": "shop.*"}},
-        {"schema_changes": "keep"},
-    ],
+    chosen(
+        [
+            {"rows": {"bank.accounts": "balance >= 0", "bank.goods": "d is not null"}},
+            {"rename": {"bank.*": "shop.*"}},
+            {"columns": {"bank.goods.g": {"mask": "***"}, "bank.accounts.owner": "drop"}},
+            {"deletes": "soft", "audit_columns": ["op"]},
+            {"schema_changes": "keep"},
+        ],
+        2,
+    ),
     ids=lambda one: next(iter(one)),
 )
 def test_copied_rows_go_through_the_same_settings_as_all_others(

@@ -95,7 +95,7 @@ ORDERS = [(0, 1, 2), (0, 2, 1), (2, 1, 0, 1), (1, 0, 2, 0)]
 
 @pytest.mark.parametrize(
     ("seed", "text", "order"),
-    chosen([(seed, [*FILTERS][seed % 3], ORDERS[(seed + 1) % 4]) for seed in range(24)], 2),
+    chosen([(seed, [*FILTERS][seed % 3], ORDERS[(seed + 1) % 4]) for seed in range(24)], 1),
 )
 def test_rows_that_pass_stand_in_any_order_of_windows(
     seed: int, text: str, order: tuple[int, ...], bench: Bench, tmp_path: Path

@@ -85,7 +85,7 @@ def test_tables_are_what_the_source_had_behind_every_transaction(
     positions = whole(history)
     gtids = {one["place"]: one["gtid"] for one in commits(harness)}
     begun = set[int]()
-    for number, position in enumerate(Random(1).sample(positions, times(12, len(positions)))):
+    for number, position in enumerate(Random(1).sample(positions, times(8, len(positions)))):
         moment = AtGtid(gtids[position]) if number % 2 else AtPosition(None, *position)
         found = tables_at(harness.pipeline, moment, tmp_path / f"moment_{number}")
         assert contents(history, found) == expected(history, position), (position, found.where)
@@ -334,12 +334,15 @@ def _balances(found: TablesAt) -> Iterable[int]:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [
-        ("0-9-999999", "complete transaction 0-9-999999"),
-        ("0:99:4", "everything up to window"),
-        ("3:1:4", "there is no lineage 3"),
-        ("2031-01-01-00:00", "window that starts at 2031-01-01T00:00"),
-    ],
+    chosen(
+        [
+            ("0:99:4", "everything up to window"),
+            ("0-9-999999", "complete transaction 0-9-999999"),
+            ("3:1:4", "there is no lineage 3"),
+            ("2031-01-01-00:00", "window that starts at 2031-01-01T00:00"),
+        ],
+        2,
+    ),
 )
 def test_a_moment_that_nobody_knows_is_refused(harness: Harness, tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(NothingFoundError) as refused:

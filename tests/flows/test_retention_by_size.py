@@ -11,6 +11,7 @@ from dts_assets.model.message_retention import ENTRIES, RAW
 from tests.flows.aging import DAYS, Days, followed, number_of, windows_with_files
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
+from tests.tiers import chosen
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def first_window(whole: Harness, most: int) -> int:
     return 2 * min(next(fits, DAYS), DAYS - 2)
 
 
-@pytest.mark.parametrize("share", [0.6, 0.0])
+@pytest.mark.parametrize("share", chosen([0.6, 0.0], 1))
 def test_the_oldest_days_go_until_a_layer_is_small_enough(
     days: Days, quick: None, whole: Harness, tmp_path: Path, share: float
 ) -> None:

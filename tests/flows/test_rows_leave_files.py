@@ -18,7 +18,7 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Contents, Dml, folded
 from tests.flows.source_tables import INT, TEXT, Field, Table
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 WINDOWS = 6
 
@@ -28,7 +28,7 @@ def items() -> Table:
 
 
 @pytest.mark.parametrize("seed", range(times(1, 12)))
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", chosen([True, False], 1))
 def test_snapshots_with_deleted_rows_hold_what_the_database_holds(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, shared: bool
 ) -> None:

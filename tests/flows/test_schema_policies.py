@@ -323,7 +323,7 @@ def test_a_table_stops_in_a_window_that_grows(seed: int, tmp_path: Path) -> None
         window={"live": True, "end": None}, schema_changes="stop",
     )  # fmt: skip
     stops = list[str]()
-    for number, piece in enumerate(pieces(altered.source.messages, random, times(6, 16))):
+    for number, piece in enumerate(pieces(altered.source.messages, random, times(5, 16))):
         write_capture(tmp_path / "capture", piece, name=f"piece{number:02d}")
         refresh(harness)
         if reasons(harness) and random.random() < 0.7:

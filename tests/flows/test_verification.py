@@ -30,7 +30,7 @@ from dts_emulator.source.server import Server, private_server
 from tests.flows.damaged_cells import Damage, damaged_file, damaged_rows
 from tests.flows.harness import Harness
 from tests.flows.verified_source import START, fill, lake_of, moments, place_of, run
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 pytestmark = pytest.mark.database
 
@@ -203,14 +203,17 @@ def test_no_alarm_is_false_while_writes_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_asked"),
-    [
-        ("id % 2", None),
-        ("kind = 'new' AND NOT amount < 20.5", True),
-        ("note <> '第3' OR note IS NULL", True),
-        ("id IN (3, 4, 100001) AND (bits >= 3 OR day IS NULL)", True),
-        ("kind = 'NEW'", True),  # a collation would take all of them for it
-        ("note LIKE '%7'", False),
-    ],
+    chosen(
+        [
+            ("id % 2", None),
+            ("kind = 'NEW'", True),  # a collation would take all of them for it
+            ("note LIKE '%7'", False),
+            ("kind = 'new' AND NOT amount < 20.5", True),
+            ("note <> '第3' OR note IS NULL", True),
+            ("id IN (3, 4, 100001) AND (bits >= 3 OR day IS NULL)", True),
+        ],
+        3,
+    ),
 )
 def test_a_row_filter_counts_on_both_sides(server: Server, tmp_path: Path, text: str, is_asked: bool | None) -> None:
     if is_asked is None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from time import process_time
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -149,10 +149,16 @@ def reached(run: Callable[[], object]) -> set[str]:
     found: set[str] = set()
     root = f"{_ROOT}/"
 
+    seen: set[CodeType] = set()
+
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(root):
-            file = Path(frame.f_code.co_filename).relative_to(_ROOT).with_suffix("")
-            found.add(f"{'.'.join(file.parts).removesuffix('.__init__')}.{frame.f_code.co_qualname}")
+        code = frame.f_code
+        if event != "call" or code in seen:
+            return
+        seen.add(code)
+        if code.co_filename.startswith(root):
+            file = Path(code.co_filename).relative_to(_ROOT).with_suffix("")
+            found.add(f"{'.'.join(file.parts).removesuffix('.__init__')}.{code.co_qualname}")
 
     for module in [one for name, one in sys.modules.items() if name.startswith("dts_assets.")]:
         for held in vars(module).values():

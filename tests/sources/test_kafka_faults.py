@@ -227,6 +227,7 @@ class TestOutages:
             except UnreachableBrokerError:
                 assert time.monotonic() < deadline
 
+    @pytest.mark.long
     def test_a_topic_deleted_under_the_reader(self, guarded: Broker, topic: str) -> None:
         send(guarded, topic, [Sent(value=b"x" * 500_000) for _ in range(150)])
         reading = source(guarded, topic, 2, patience=20).read(0, OffsetRange(0, 150))

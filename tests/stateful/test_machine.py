@@ -175,6 +175,6 @@ def test_a_short_world_of_all_kinds(seed: int, spark: object, spark_lake: LakeLo
     bench = Bench(spark, spark_lake, tmp_path, f"stateful_{seed}")  # type: ignore[arg-type]
     lines: list[str] = []
     with tasks_here():
-        played = play(bench, seed, actions_of(seed, range(times(8, 30))), say=lines.append)
+        played = play(bench, seed, actions_of(seed, range(times(6, 30))), say=lines.append)
     assert played.finding is None, "\n".join([*lines, str(played.finding)])
     assert played.verdicts >= 2

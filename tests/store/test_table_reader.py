@@ -30,7 +30,7 @@ def texts(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
-@pytest.mark.parametrize("seed", range(times(6, 60)))
+@pytest.mark.parametrize("seed", range(times(3, 60)))
 def test_rows_are_those_that_pyiceberg_reads(cells: Cells, seed: int) -> None:
     """Some files lose nothing, some rows, some all, in one or in several commits."""
     random = Random(seed)

@@ -22,6 +22,7 @@ from tests.dts_emulator.recorded_lakes import recorded_lake
 from tests.dts_emulator.type_gallery import CASES, column, statements
 from tests.dts_emulator.type_page import PAGE, rows_of_page
 from tests.dts_emulator.worked_databases import dump_of, transactions_of, worked_server
+from tests.tiers import chosen
 
 pytestmark = pytest.mark.database
 
@@ -178,7 +179,7 @@ def otherwise(name: str, declared: str, value: object, text: str | None) -> tupl
     return value, text
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", chosen(FORMATS, 2))
 def test_types_are_mapped_as_asked(
     source: tuple[list[Transaction], Path], made: Mapping[str, tuple[pa.Table, pa.Table]], name: str, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from dts_emulator.tasks.vendor_tasks import FORMATS
 from tests.dts_emulator.recorded_lakes import recorded_lake
 from tests.dts_emulator.type_gallery import CASES, column, statements
 from tests.dts_emulator.worked_databases import transactions_of, worked_server
+from tests.tiers import chosen
 
 pytestmark = pytest.mark.database
 
@@ -59,7 +60,7 @@ def apart_in(moment: SourceMoment, table: ComparedTable, one: SqlColumn) -> list
     )
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", chosen(FORMATS, 2))
 def test_the_sum_of_every_type_is_the_servers(
     source: tuple[list[Transaction], SourceMoment], name: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from tests.dts_emulator.followed_scripts import recorded_script
 from tests.dts_emulator.recorded_lakes import recorded
 from tests.dts_emulator.server_lives import FIRST, HOUR, LifeRecorder, life_recorder
 from tests.flows.harness import Harness
-from tests.tiers import times
+from tests.tiers import chosen, times
 
 pytestmark = pytest.mark.database
 
@@ -98,8 +98,14 @@ RENAMED = (
 
 @pytest.mark.parametrize(
     ("rows", "ids"),
-    [({"d.t": FILTER}, {1, 3}), ({"d.*": FILTER}, {1}), ({"d.t": FILTER, "d.u": "n > 0"}, None)],
-    ids=["no filter before", "the same filter before", "another filter before"],
+    chosen(
+        [
+            pytest.param({"d.*": FILTER}, {1}, id="the same filter before"),
+            pytest.param({"d.t": FILTER, "d.u": "n > 0"}, None, id="another filter before"),
+            pytest.param({"d.t": FILTER}, {1, 3}, id="no filter before"),
+        ],
+        2,
+    ),
 )
 def test_rows_of_a_renamed_table_are_judged_from_then_on(
     recorder: LifeRecorder, rows: dict[str, str], ids: set[int] | None, tmp_path: Path

@@ -278,6 +278,7 @@ def told(value: bytes) -> dict[str, object]:
     return {name: found for name, found in json.loads(value).items() if name != "ts"}
 
 
+@pytest.mark.long
 def test_the_other_format_is_followed_too(server: Server, place: Place) -> None:
     with following(server, place, "--format", "drs-json-c", "--latency-ms", "200") as task:
         wait_for(has_all(server, place), task)

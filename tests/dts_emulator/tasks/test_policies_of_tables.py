@@ -73,7 +73,7 @@ def expected(held: Held, frozen: Mapping[str, str | None]) -> list[tuple[Any, ..
 
 
 LIVES = [(name, image) for name in PLACES for image in ("FULL", "MINIMAL")]
-SHORT_LIVES = [*zip(SHORT, ("MINIMAL", "FULL", "MINIMAL"), strict=True)]
+SHORT_LIVES = [(SHORT[1], "FULL"), (SHORT[2], "MINIMAL")]
 
 
 @pytest.mark.parametrize(("name", "image"), LIVES if ALL else SHORT_LIVES)
