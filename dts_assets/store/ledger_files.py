@@ -101,6 +101,7 @@ def read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str
         with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
             names = set(opened.schema_arrow.names)
             present = [name for name in columns if name in names]
+            # Without threads, which take longer to wake than such a file takes to be read.
             batches += (
                 cast_to_schema(batch, schema, file.file_path)
                 for batch in opened.iter_batches(columns=present, use_threads=False)

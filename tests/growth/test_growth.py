@@ -43,7 +43,7 @@ FEW = times(80, 1_000)
 """Things of a stream; ten times as many are a few hundred kilobytes."""
 
 FEW_OF_LISTS = times(100, 1_000)
-FEW_OF_COLUMNS = times(2_000, 10_000)
+FEW_OF_COLUMNS = times(1_000, 10_000)
 
 _LEAST_SECONDS = 0.01
 _ATTEMPTS = 4

@@ -43,7 +43,7 @@ def judged(life: Life, folder: Path, seed: int = 3) -> Judged:
     return found
 
 
-@pytest.mark.parametrize("name", chosen([*MOVES, *SCRIPTS], 2))
+@pytest.mark.parametrize("name", chosen([*MOVES, *SCRIPTS], 1))
 def test_what_happens(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     found = judged(recorded_script(recorder, {**MOVES, **SCRIPTS}[name]), tmp_path)
     assert bool(found.counts["renames"]) == (name in MOVES)
@@ -91,14 +91,14 @@ def test_windows_that_are_read_while_they_are_open(
     monkeypatch.setitem(EVERYWHERE, "history", ["*"])
     name = list(RENAMES)[seed % len(RENAMES)]
     life = recorded_script(recorder, RENAMES[name])
-    found = faults_of_histories(as_it_grows(life, tmp_path, seed, pieces=times(5, 12)), life)
+    found = faults_of_histories(as_it_grows(life, tmp_path, seed, pieces=times(3, 12)), life)
     assert not found.faults, f"{found}\n{life.script()}"
     assert bool(found.counts["renames"]) == (name != "a table without a row")
 
 
 @pytest.mark.parametrize("seed", range(times(1, 20)))
 def test_a_life_of_tables_that_move(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
-    judged(RandomLife(recorder, 700 + seed, MOVING).lived(times(25, 60)), tmp_path, seed)
+    judged(RandomLife(recorder, 700 + seed, MOVING).lived(times(15, 60)), tmp_path, seed)
 
 
 @pytest.mark.parametrize("seed", range(times(1, 12)))

@@ -184,7 +184,7 @@ def test_a_life_ends_as_its_server(recorder: LifeRecorder, words: Any, seed: int
 
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_a_life_of_tables_that_move_ends_as_its_server(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
-    life = RandomLife(recorder, seed, MOVING).lived(times(20, 50))
+    life = RandomLife(recorder, seed, MOVING).lived(times(14, 50))
     of_ways(life, tmp_path, seed)
 
 
@@ -206,7 +206,7 @@ def test_windows_that_are_read_while_they_are_open_follow_statements(
     recorder: LifeRecorder, seed: int, tmp_path: Path
 ) -> None:
     life = RandomLife(recorder, 400 + seed, [PLAIN, MANY][seed % 2]).lived(times(15, 40))
-    assert_followed(as_it_grows(life, tmp_path, seed, pieces=times(4, 12)), life)
+    assert_followed(as_it_grows(life, tmp_path, seed, pieces=times(3, 12)), life)
 
 
 @pytest.mark.parametrize("seed", range(times(1, 6)))
