@@ -27,7 +27,7 @@ ROWS, PARTITIONS = 5, 2
 def prepared(
     bench: Workbench, name: str, *, tables: int, changing: int, size: int, windows: int, seed: int
 ) -> Callable[[int], None]:
-    """Make the first window of a subscription, and return the function that makes a later one by its number.
+    """Make the first window of a subscription, and return the function that makes a later one.
 
     Raises:
         SystemExit: Other tables changed than there should.
