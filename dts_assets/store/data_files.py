@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema, promote
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, IcebergType, IntegerType, LongType, PrimitiveType
 
@@ -35,6 +36,7 @@ from dts_assets.store.layouts import LAYOUT_PROPERTY
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREADS = 8
+_METRICS = "write.metadata.metrics."
 
 
 def instant_of(value: int) -> datetime:
@@ -95,6 +97,47 @@ def _wrapped(value: Any, kind: IcebergType) -> Any:
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The statistics that tables with equal schemas take, and the files that were checked for them.
+
+    ``paths`` has field ids by Parquet path, by the schema of files.
+    """
+
+    plan: dict[int, StatisticsCollector]
+    paths: dict[bytes, Mapping[str, int]] = field(default_factory=dict)
+
+
+_FORMS: dict[tuple[object, ...], _Form] = {}
+"""Forms by schemas and properties.
+
+Nearly all commits of a table have the same, and so have tables of other lakes.
+"""
+
+_MOST_FORMS = 2000
+
+
+def _form_of(metadata: TableMetadata) -> _Form:
+    """Return the form of a table; it is made once in a process."""
+    properties = tuple(sorted(pair for pair in metadata.properties.items() if pair[0].startswith(_METRICS)))
+    key = (metadata.current_schema_id, tuple(one.model_dump_json() for one in metadata.schemas), properties)
+    found = _FORMS.get(key)
+    if found is None:
+        if len(_FORMS) >= _MOST_FORMS:
+            _FORMS.clear()
+        found = _FORMS.setdefault(key, _Form(_statistics_plan(metadata)))
+    return found
+
+
+def _statistics_plan(metadata: TableMetadata) -> dict[int, StatisticsCollector]:
+    plan: dict[int, StatisticsCollector] = {}
+    for schema in (metadata.schema(), *reversed(metadata.schemas)):
+        if set(schema.field_ids) - plan.keys():
+            found = compute_statistics_plan(schema, metadata.properties)
+            plan = {**{number: _kept(one, metadata.properties) for number, one in found.items()}, **plan}
+    return plan
+
+
 class _FooterReader:
     """A reader of footers for one table. It checks each schema once: files of one run share a schema."""
 
@@ -102,15 +145,7 @@ class _FooterReader:
         self._name = ".".join(table.name())
         self._io = table.io
         self._metadata = table.metadata
-        self._plan: dict[int, StatisticsCollector] = {}
-        for schema in (table.schema(), *reversed(self._metadata.schemas)):
-            if set(schema.field_ids) - self._plan.keys():
-                found = compute_statistics_plan(schema, self._metadata.properties)
-                self._plan = {
-                    **{number: _kept(one, self._metadata.properties) for number, one in found.items()},
-                    **self._plan,
-                }
-        self._paths: dict[bytes, Mapping[str, int]] = {}
+        self._form = _form_of(table.metadata)
 
     def data_file(self, file: WrittenFile) -> DataFile:
         """Return the data file of a written file.
@@ -130,7 +165,7 @@ class _FooterReader:
             raise self._misfit(file, f"holds {footer.num_rows} rows and was reported with {file.rows}")
         paths = self._checked_paths(file, footer)
         partition = self._checked_partition(file, footer, paths)
-        statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, dict(paths))
+        statistics = data_file_statistics_from_parquet_metadata(footer, self._form.plan, dict(paths))
         made = DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=file.path,
@@ -155,15 +190,16 @@ class _FooterReader:
         """
         arrow = footer.schema.to_arrow_schema()
         key = arrow.remove_metadata().serialize().to_pybytes()
-        if key not in self._paths:
+        checked = self._form.paths
+        if key not in checked:
             try:
                 schema = pyarrow_to_schema(arrow)
             except ValueError:
                 raise self._misfit(file, "carries no field ids") from None
             for field_id in schema.field_ids:
                 self._check_field(file, schema, field_id)
-            self._paths[key] = parquet_path_to_id_mapping(schema)
-        return self._paths[key]
+            checked[key] = parquet_path_to_id_mapping(schema)
+        return checked[key]
 
     def _check_field(self, file: WrittenFile, schema: Schema, field_id: int) -> None:
         name, found = schema.find_column_name(field_id), schema.find_type(field_id)
@@ -187,20 +223,20 @@ class _FooterReader:
                 file, f"was reported with {len(file.partition)} partition values for {len(spec.fields)} fields"
             )
         values = [partition_value(value) for value in file.partition]
-        for field, value in zip(spec.fields, values, strict=True):
-            kind, position = schema.find_type(field.source_id), leaf_column(footer, stored.get(field.source_id, ""))
+        for one, value in zip(spec.fields, values, strict=True):
+            kind, position = schema.find_type(one.source_id), leaf_column(footer, stored.get(one.source_id, ""))
             if value is None and LAYOUT_PROPERTY in self._metadata.properties:
                 fits = position is None or self._has_nulls_alone(footer, position)
-            elif not field.transform.preserves_order:  # the bounds of a bucket's rows are of other buckets, too
+            elif not one.transform.preserves_order:  # the bounds of a bucket's rows are of other buckets, too
                 fits = isinstance(value, int) and isinstance(kind, PrimitiveType)
             elif position is None:
-                raise self._misfit(file, f"has no column {schema.find_column_name(field.source_id)}")
+                raise self._misfit(file, f"has no column {schema.find_column_name(one.source_id)}")
             else:
-                transform = field.transform.transform(kind)
-                bounds = self._bounds(file, footer, position, str(schema.find_column_name(field.source_id)))
+                transform = one.transform.transform(kind)
+                bounds = self._bounds(file, footer, position, str(schema.find_column_name(one.source_id)))
                 fits = all(_wrapped(transform(bound), kind) == value for bound in bounds)
             if not fits:
-                raise self._misfit(file, f"was reported with another {field.name} than its rows have")
+                raise self._misfit(file, f"was reported with another {one.name} than its rows have")
         return values
 
     @staticmethod
