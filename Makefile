@@ -13,8 +13,9 @@ CONFIG ?= $(CURDIR)/pipeline.yaml
 BENCHMARKS ?=
 # What pytest gets besides: make test ARGS="-k wire"
 ARGS ?=
-# Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each.
-WORKERS ?= 2
+# Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each. They wait a
+# quarter of their time, for servers and disks, so two cores take three.
+WORKERS ?= 3
 # How many seconds the tests of `make test` may take before it fails, such as 540; empty: no limit, since machines differ.
 BUDGET ?=
 

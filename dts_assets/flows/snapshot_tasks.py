@@ -361,7 +361,8 @@ def _touched_rows(
 ) -> Mapping[str, TouchedRows]:
     """Return which rows of some files have a key that changes touch, by path.
 
-    The keys of the changes are held in memory a part at a time.
+    The keys of the changes are held in memory a part at a time. Where keys that are computed again are all that is touched, no
+    change is read for that: their hashes tell the rows.
     """
     found: dict[str, TouchedRows] = {}
     parts: list[Operations] = []
@@ -375,7 +376,8 @@ def _touched_rows(
             found[held.path] = rows if former is None else rows | former
         parts.clear()
 
-    for part in merged.operations(changelog, with_rows=False):
+    read = () if merged.again is not None and not merged.counted.newer else changelog
+    for part in merged.operations(read, with_rows=False):
         parts.append(part)
         if sum(one.count for one in parts) >= _KEYS_AT_ONCE:
             look(None)
