@@ -13,9 +13,9 @@ CONFIG ?= $(CURDIR)/pipeline.yaml
 BENCHMARKS ?=
 # What pytest gets besides: make test ARGS="-k wire"
 ARGS ?=
-# Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each. They wait a
-# quarter of their time, for servers and disks, so two cores take three.
-WORKERS ?= 3
+# Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each.
+# Three of them on two cores take as long as two.
+WORKERS ?= 2
 # How many seconds the tests of `make test` may take before it fails, such as 540; empty: no limit, since machines differ.
 BUDGET ?=
 
@@ -34,7 +34,7 @@ setup: ## Install everything that the other targets need (minutes; does nothing 
 demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump (2 minutes)
 	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets demo
 
-test: setup check ## Run all checks and all tests but the long ones (10 minutes on 2 cores)
+test: setup check ## Run all checks and all tests but the long ones (15 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
 
 test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (two hours on 2 cores)
