@@ -235,27 +235,24 @@ def _nearest_version(pipeline: Pipeline, frontier: Frontier) -> Callable[[TableI
     counts: list[Mapping[TableId, Sequence[TableWindow]]] = []
 
     def nearest(table: TableId) -> TableState | None:
-        before = _version(pipeline, table, frontier, version_to_begin_from)
-        if before is not None:
-            return before
-        behind = _version(pipeline, table, frontier, version_to_go_back_from)
-        if behind is None:
+        found = _version_before_or_behind(pipeline, table, frontier)
+        if found is None:
             return None
-        state = SnapshotState.of_text(behind.properties[STATE_PROPERTY])
+        state = SnapshotState.of_text(found.properties[STATE_PROPERTY])
+        if is_held_by(state.frontier, frontier):
+            return found
         # By one key alone, and where no truncation ever was, keys are computed again without making all rows anew.
         if state.truncated or len(state.keys) > 1:
             return None
         if not counts:
             counts.append(windows_by_table(pipeline.ledger.window_tables()))
-        return behind if is_worth_going_back(counts[0].get(table, ()), frontier, state.frontier) else None
+        return found if is_worth_going_back(counts[0].get(table, ()), frontier, state.frontier) else None
 
     return nearest
 
 
-def _version(
-    pipeline: Pipeline, table: TableId, frontier: Frontier, choose: Callable[..., StoredVersion | None]
-) -> TableState | None:
-    """Return the version of a table's snapshot that a function chooses; None without one.
+def _version_before_or_behind(pipeline: Pipeline, table: TableId, frontier: Frontier) -> TableState | None:
+    """Return the nearest version of a table's snapshot before a frontier, else behind it; None without one.
 
     A version with a tag needs no version of the changelog of its own: tags go from versions behind which windows were made again.
     So what was made again since the present version tells all.
@@ -272,13 +269,14 @@ def _version(
 
     def stored() -> Iterator[StoredVersion]:  # one by one, since a table may have thousands
         for number, one in versions.items():
-            state = SnapshotState.of_text(one.properties[STATE_PROPERTY])
+            state = states.get(number) or SnapshotState.of_text(one.properties[STATE_PROPERTY])
             if state.changelog_snapshot not in logs and number in tagged:
                 state = replace(state, changelog_snapshot=present)
             states[number] = state
             yield StoredVersion(number, state.frontier, state.changelog_snapshot)
 
-    found = choose(stored(), frontier, changelogs=logs)
+    found = version_to_begin_from(stored(), frontier, changelogs=logs)
+    found = found or version_to_go_back_from(stored(), frontier, changelogs=logs)
     if found is None:
         return None
     properties = {**versions[found.snapshot_id].properties, STATE_PROPERTY: states[found.snapshot_id].to_text()}
