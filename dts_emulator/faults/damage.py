@@ -92,8 +92,9 @@ def found_by(before: Sequence[bytes | None], after: Sequence[bytes | None]) -> t
     if len(old) != len(new):
         return FoundBy.NOTHING, "how many entries there are"
     pairs = [(one.header, other.header) for one, other in zip(old, new, strict=True)]
-    # An entry need not name its transaction, and nothing else names that of a statement.
-    if any(one.gtid != other.gtid and other.gtid and one.messageType != pb.DDL for one, other in pairs):
+    # An entry need not name its transaction, nothing else names that of a statement, and some sources have no GTIDs at all.
+    named = any(one.gtid for one, _ in pairs)
+    if named and any(one.gtid != other.gtid and other.gtid and one.messageType != pb.DDL for one, other in pairs):
         return FoundBy.GTID, "a GTID"
     if any(one.header != other.header for one, other in zip(old, new, strict=True)):
         return FoundBy.NOTHING, "a header"
@@ -125,7 +126,7 @@ def is_doubtful_copy(value: bytes | None, before: Sequence[bytes | None]) -> boo
     if number is None:
         return False
     message = message_of(value) or {}
-    if message.get("pkNames") or message.get("type") in _STATEMENTS:
+    if message.get("pkNames") or message.get("type", message.get("op")) in _STATEMENTS:  # documents are told by "op"
         return False
     for one in reversed(before):
         if id_of(one) != number:
