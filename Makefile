@@ -23,7 +23,7 @@ BUDGET ?=
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills moments bench mutations effects matrix broker live soak stateful year clean lock format proto
+.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills moments bench mutations effects matrix broker live soak stateful year mysql clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ stateful: setup ## Random operator actions on a pipeline for MINUTES (10) from S
 
 year: setup ## A simulated year of troubles (DAYS=365 HOURS=12 of a window, from SEED on), judged by laws, failures made small (minutes)
 	@$(PYTHON_IN_VENV) -m tests.year --days $(or $(DAYS),365) --hours $(or $(HOURS),12) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS) --as-found)
+
+mysql: setup ## Ask a real MySQL what tests ask a MariaDB: positions, logins, every type, copies, comparisons (6 minutes; its packages come from Debian)
+	@scripts/fetch_mysql.sh
+	@$(PYTHON_IN_VENV) -m pytest tests/mysql -m mysql $(ARGS)
 
 format: setup ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix .

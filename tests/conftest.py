@@ -61,10 +61,12 @@ def _keep_temporary_files_in_memory() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not ALL:
-        left_out = [item for item in items if item.get_closest_marker("long")]
+    wanted = str(config.getoption("markexpr"))
+    others = {mark for mark, asked in (("long", ALL), ("mysql", "mysql" in wanted)) if not asked}
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
+    if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, others))]
     # Workers share files out, the dearest first: what is cheap fills the end.
     items.sort(key=lambda item: (_place(item), item.path))
 

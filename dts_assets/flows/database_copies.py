@@ -7,11 +7,14 @@ with the chunks that are left. When all are read the copy is an input of a windo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import pyarrow as pa
+
 from dts_assets.errors.databases import CopyError
+from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
 from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.copies import (
     Copying,
@@ -25,16 +28,15 @@ from dts_assets.flows.copies import (
     require_positions,
     unfinished,
 )
-from dts_assets.flows.jdbc_rows import ReadChunk, add_driver, read_chunks
+from dts_assets.flows.jdbc_rows import ReadChunk, add_driver, read_chunks, write_chunk
 from dts_assets.flows.reports import rate
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings.bootstrap import Bootstrap
-from dts_assets.sources.mysql_server import MySqlServer, SourceTable
-
-_TRIES = 10
-"""The number of times that a table without a key is read because somebody wrote meanwhile."""
+from dts_assets.sources.live_database import SourceMoment, TableAlteredError, moment_of
+from dts_assets.sources.mysql_server import MySqlServer, SourceTable, sql_table
+from dts_assets.stages.copied_texts import copy_query, stored_kind
 
 
 def server_of(bootstrap: Bootstrap) -> MySqlServer:
@@ -112,28 +114,55 @@ def _read_wave(
     *,
     exact: bool,
 ) -> list[ReadChunk]:
-    """Return chunks that were read between two looks at the binlog.
-
-    A table without a key, whose rows no later change could mend, is read again until nobody wrote meanwhile.
-
-    Raises:
-        CopyError: Somebody always wrote.
-    """
+    """Return chunks that were read between two looks at the binlog."""
     pipeline, jdbc = work.pipeline, work.bootstrap.source.jdbc
     assert jdbc is not None, "the caller looks at the kind of source"
+    if not exact and not source.has_key:
+        return [_read_at_a_moment(work, server, source, copied)]
     lineage, path = lineage_now(pipeline), copies_path(pipeline, copied.table)
-    for _ in range(_TRIES):
-        target, low = pipeline.lake.target(path, pipeline.new_run()), server.place_of_binlog()
-        read = read_chunks(
-            work.spark(), jdbc, source, wave, target, copy=copied.copy, lineage=lineage, since=low, tells_position=exact
-        )
-        end = server.place_of_binlog()
-        high = SourcePosition(lineage, end.file, end.position)
-        if exact or source.has_key or low == end:
-            return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
-        pipeline.lake.discard(path, [file for one in read for file in one.files])
-    what = f"it has no primary key, and in {_TRIES} tries somebody wrote to the server while it was read"
-    raise CopyError(str(copied.table), what, "copy it in a quiet time, or from a dump with its position")
+    target, low = pipeline.lake.target(path, pipeline.new_run()), server.place_of_binlog()
+    read = read_chunks(
+        work.spark(), jdbc, source, wave, target, copy=copied.copy, lineage=lineage, since=low, tells_position=exact
+    )
+    end = server.place_of_binlog()
+    high = SourcePosition(lineage, end.file, end.position)
+    return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
+
+
+def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
+    """Read a table without a key at one moment of a MySQL.
+
+    No later change could mend its rows. A session of Spark's tasks cannot tell the position of its snapshot, so the rows come over the driver of the small questions.
+
+    Raises:
+        CopyError: The server does not tell the position of a moment, or the table was altered.
+        UnreachableDatabaseError: The server does not answer.
+    """
+    pipeline, (chunk,) = work.pipeline, copied.left
+    target = pipeline.lake.target(copies_path(pipeline, copied.table), pipeline.new_run())
+    query, names = copy_query(sql_table(source.table), source.columns, key=None, tells_position=False)
+    kinds = [pa.binary() if stored_kind(one) == "binary" else pa.string() for one in source.columns]
+
+    def batches(moment: SourceMoment) -> Iterator[pa.RecordBatch]:
+        for rows in moment.batches(f"SELECT {', '.join(names)} FROM {query}"):
+            columns = zip(*rows, strict=True)
+            yield pa.record_batch([pa.array(*pair) for pair in zip(columns, kinds, strict=True)], names=list(names))
+
+    try:
+        with moment_of(server.place) as moment:
+            if not moment.surely:
+                why = "was found without a lock: a commit under way may be missing. Grant RELOAD to be sure"
+                work.progress(f"copy: {copied.table} has no key, and its position {moment} {why}")
+            at = SourcePosition(lineage_now(pipeline), moment.file, moment.position)
+            at_once = replace(chunk, low=at, high=at)
+            return write_chunk(target, copied.copy, at_once, source.columns, batches(moment), "0", at.lineage)
+    except UnreachableDatabaseError:
+        raise
+    except DatabaseError as error:
+        what = f"it has no primary key, and {error.what}"
+        raise CopyError(str(copied.table), what, "copy it again then, or from a dump with its position") from None
+    except TableAlteredError:
+        raise CopyError(str(copied.table), "its definition changed while it was read", "copy it again") from None
 
 
 def _spare(bootstrap: Bootstrap, rows: int, began: float) -> None:

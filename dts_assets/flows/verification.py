@@ -141,6 +141,7 @@ def verify(
 
     def once(some: Collection[TableId] | None, *, is_last: bool) -> tuple[Verification, bool]:
         with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
+            moment.check_sums()
             progress(f"{place} stands at {moment}")
             found = verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress)
             if repair and (moment.surely or is_last):

@@ -6,6 +6,7 @@ locks on definitions back, where the account may, so that ALTER TABLE at the sou
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
-from dts_assets.model.database_places import SESSION, DatabasePlace
+from dts_assets.model.database_places import SESSION, DatabasePlace, ServerProof
 from dts_assets.model.positions import file_number
 from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
@@ -83,6 +84,40 @@ class SourceMoment:
                 if self.connection.open:
                     cursor.execute("ROLLBACK TO SAVEPOINT dts_assets")
 
+    def check_sums(self) -> None:
+        """Look whether the server has the function that rows are summed with.
+
+        MySQL has MD5 in a component since 9.6, which a new server lacks (its release notes).
+
+        Raises:
+            DatabaseError: It has no such function.
+        """
+        import pymysql
+
+        try:
+            with self.connection.cursor() as cursor:
+                cursor.execute("SELECT MD5('')")
+        except pymysql.err.MySQLError as error:
+            what = (
+                f"it has no function MD5, with which rows are summed (error {error.args[0]}); MySQL 9.6 and newer have it in a "
+                f"component: let an administrator run INSTALL COMPONENT 'file://component_classic_hashing'"
+            )
+            raise DatabaseError(str(self.place), what) from None
+
+    def batches(self, statement: str, *, rows: int = 10_000) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Yield the rows of a SELECT at the moment, as they come, so many at once.
+
+        Raises:
+            DatabaseError: The server refuses the statement, or does not answer.
+            TableAlteredError: The table was altered since.
+        """
+        from pymysql.cursors import SSCursor
+
+        with explained(self.place), self.connection.cursor(SSCursor) as cursor:
+            cursor.execute(statement)
+            while batch := cursor.fetchmany(rows):
+                yield batch
+
 
 @contextmanager
 def moment_of(place: DatabasePlace) -> Iterator[SourceMoment]:
@@ -107,7 +142,7 @@ def connected(place: DatabasePlace) -> Iterator[Connection]:
 
     Raises:
         MissingExtraError: The driver is not installed.
-        DatabaseError: The server lets nobody in.
+        DatabaseError: The server lets nobody in, or does not prove who it is.
     """
     try:
         import pymysql
@@ -118,13 +153,37 @@ def connected(place: DatabasePlace) -> Iterator[Connection]:
     )
     with explained(place):
         connection = pymysql.connect(
-            **address, user=place.user, password=place.password, charset="utf8mb4", autocommit=True,
+            **address, **_over_tls(place), user=place.user, password=place.password, charset="utf8mb4", autocommit=True,
             connect_timeout=_CONNECT_SECONDS, max_allowed_packet=1 << 30,
         )  # fmt: skip
     try:
         yield connection
     finally:
         connection.close()
+
+
+def _over_tls(place: DatabasePlace) -> dict[str, Any]:
+    """Return the driver's settings for the proof that a server has to give.
+
+    Raises:
+        DatabaseError: The certificate of the authority cannot be read.
+    """
+    match place.proof:
+        case ServerProof.UNASKED:
+            return {}
+        case ServerProof.OFF:
+            return {"ssl_disabled": True}
+    try:
+        context = ssl.create_default_context(cafile=place.authority)
+    except (OSError, ssl.SSLError):
+        raise DatabaseError(str(place), "serverSslCert of its URL names no file with a certificate") from None
+    context.verify_flags &= (
+        ~ssl.VERIFY_X509_STRICT
+    )  # the certificates that MySQL makes for itself lack what is wanted since 2008
+    context.check_hostname = place.proof is ServerProof.NAME
+    if place.proof is ServerProof.NONE:
+        context.verify_mode = ssl.CERT_NONE
+    return {"ssl": context}
 
 
 def _let_statements_pass(cursor: Any) -> None:
@@ -235,6 +294,9 @@ def explained(place: DatabasePlace) -> Iterator[None]:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         if number in ALTERED:
             raise TableAlteredError(str(number)) from None
+        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+            what = "its certificate is not trusted; name the one that signed it as serverSslCert in the URL"
+            raise DatabaseError(str(place), f"{what}, and the server by a name that it has") from None
         if number in _GONE:
             what = f"it does not answer (error {number}); check the address, and run it again"
             raise UnreachableDatabaseError(str(place), what) from None

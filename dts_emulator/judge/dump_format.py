@@ -22,6 +22,7 @@ BINARY_TYPES = (
     "multilinestring",
     "multipolygon",
     "geometrycollection",
+    "geomcollection",
 )
 """MySQL types whose values are bytes: a dump holds their hexadecimal digits."""
 

@@ -3,7 +3,7 @@
 They are read up to where the binlog ends now, or without end. The protocol and the framing of events are the work of
 ``mysql-replication``; row images are read by :mod:`dts_emulator.source.row_image` from the event's bytes. MariaDB opens a
 transaction with its GTID event and has no BEGIN query; that event is BEGIN here. A GTID marked standalone belongs to one DDL
-statement.
+statement. MySQL has the query; a statement in no transaction is one by itself. Its GTIDs are left aside.
 """
 
 from __future__ import annotations
@@ -196,7 +196,11 @@ class _Assembler:
             self.pending.append(Commit(at, ""))
         elif word == "ROLLBACK":
             self.pending.append(Rollback(at))
-        elif word != "BEGIN" and not word.startswith(_SAVEPOINT_WORDS):
+        elif word == "BEGIN":
+            if not self.pending:
+                self.pending.append(Begin(at))
+        elif not word.startswith(_SAVEPOINT_WORDS):
+            self.standalone = self.standalone or not self.pending
             database = event.schema.decode()
             self.catalog.apply(database, sql)
             self.pending.append(Ddl(at, database, sql, int(event.execution_time)))

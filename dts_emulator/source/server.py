@@ -32,7 +32,8 @@ _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/libexec"
 """Folders in which distributions put mariadbd; a normal user's PATH often leaves them out."""
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+STOP_SECONDS = 30.0
+"""The time that a server has to end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +89,17 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
     try:
         _install(installer, folder)
         process = _start(mariadbd, folder, (f"--server-id={server_id}", *extra))
-        _wait(folder / "socket", process, folder / "server.log")
+        wait_for_server(folder / "socket", process, folder / "server.log", of="MariaDB")
         yield Server(folder / "socket")
     finally:
         if process is not None:
-            stop_server(process, seconds=_STOP_SECONDS)
+            stop_server(process, seconds=STOP_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_mariadb(connection: Connection) -> bool:
+    """Tell a MariaDB from a MySQL by the version that it greets with."""
+    return "mariadb" in str(connection.get_server_info()).lower()
 
 
 def program(*names: str) -> str:
@@ -112,40 +118,61 @@ def program(*names: str) -> str:
     )
 
 
-def _account() -> tuple[str, ...]:
-    """Mariadbd refuses to run as root unless told so by name."""
+def account() -> tuple[str, ...]:
+    """Return the option that names the account.
+
+    A server refuses to run as root unless told so by name.
+    """
     return (f"--user={pwd.getpwuid(os.geteuid()).pw_name}",) if os.geteuid() == 0 else ()
 
 
 def _install(installer: str, folder: Path) -> None:
     log = folder / "install.log"
     command = (
-        installer, "--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}", *_account(),
+        installer, "--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}", *account(),
         "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--skip-log-bin",
     )  # fmt: skip
     with log.open("wb") as output:
         code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
     if code:
-        raise ServerUnavailable(_said("a private MariaDB could not be set up", log))
+        raise ServerUnavailable(as_said("a private MariaDB could not be set up", log))
 
 
 def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Popen[bytes]:
     command: tuple[str, ...] = (
-        mariadbd, "--no-defaults", *_account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}",
+        mariadbd, "--no-defaults", *account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}",
         f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", "--skip-networking",
-        f"--log-bin={BINLOG_NAME}", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
-        "--binlog-checksum=CRC32", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
-        "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=96M", "--max-allowed-packet=1G",
-        "--performance-schema=OFF", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
-        "--default-time-zone=+00:00", "--skip-name-resolve", "--skip-slave-start", *extra,
+        *row_binlog(), *durability_for_speed(), "--innodb-log-file-size=96M", "--collation-server=utf8mb4_general_ci",
+        "--skip-slave-start", *extra,
     )  # fmt: skip
     return start_server(command, folder / "server.log")
 
 
-def _wait(path: Path, process: subprocess.Popen[bytes], log: Path) -> None:
+def row_binlog() -> tuple[str, ...]:
+    """Return the options with which a server writes everything into its binlog that the emulator reads."""
+    return (
+        f"--log-bin={BINLOG_NAME}", "--binlog-format=ROW", "--binlog-row-image=FULL", "--binlog-row-metadata=FULL",
+        "--binlog-checksum=CRC32", "--character-set-server=utf8mb4", "--default-time-zone=+00:00", "--skip-name-resolve",
+    )  # fmt: skip
+
+
+def durability_for_speed() -> tuple[str, ...]:
+    """Return the options with which a server forgets what it did when the machine stops, and is fast."""
+    return (
+        "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-buffer-pool-size=64M",
+        "--max-allowed-packet=1G", "--performance-schema=OFF",
+    )  # fmt: skip
+
+
+def wait_for_server(path: Path, process: subprocess.Popen[bytes], log: Path, *, of: str) -> None:
+    """Wait until something listens on a socket.
+
+    Raises:
+        ServerUnavailable: The server has ended, or listens on none after a minute.
+    """
     wait_until(lambda: process.poll() is not None or _answers(path), seconds=_START_SECONDS)
     if process.poll() is not None or not _answers(path):
-        raise ServerUnavailable(_said("a private MariaDB did not start", log))
+        raise ServerUnavailable(as_said(f"a private {of} did not start", log))
 
 
 def _answers(path: Path) -> bool:
@@ -154,7 +181,7 @@ def _answers(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def _said(sentence: str, log: Path) -> str:
+def as_said(sentence: str, log: Path) -> str:
     """Return the sentence with the server's own error, since the log goes away with the folder."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines if "ERROR" in line.upper()] or lines[-1:]

@@ -16,6 +16,8 @@ from typing import Protocol
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
+from dts_emulator.source.server import is_mariadb
+
 _JSON_CHECK = re.compile(r"^json_valid\(`(?P<name>.*)`\)$", re.S)
 _LABELS = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.S)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -136,7 +138,9 @@ class ReplayedCatalog:
         """Run the statement here too. It succeeded once on the source, so a failure here is raised."""
         with self._connection.cursor() as cursor:
             # The session's mode of the source is not replayed: a statement that passed a strict one passes a loose one.
-            cursor.execute("SET sql_mode = '', foreign_key_checks = 0, check_constraint_checks = 0")
+            cursor.execute("SET sql_mode = '', foreign_key_checks = 0")
+            if is_mariadb(self._connection):
+                cursor.execute("SET check_constraint_checks = 0")
             if database and _exists(cursor, database):
                 self._connection.select_db(database)
             cursor.execute(sql)
@@ -160,19 +164,25 @@ def read_columns(connection: Connection, database: str, table: str) -> tuple[Cat
             (database, table),
         )
         keys = {str(row[0]) for row in cursor.fetchall()}
-        cursor.execute(
-            "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS "
-            "WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s",
-            (database, table),
-        )
-        checks = [_JSON_CHECK.match(str(row[0])) for row in cursor.fetchall()]
-        json = {check.group("name") for check in checks if check}
+        json = _checked_json(cursor, database, table) if is_mariadb(connection) else set()
         cursor.execute(
             "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
             (database, table),
         )
         return tuple(
-            CatalogColumn(str(name), str(type_), charset and str(charset), str(name) in keys, str(name) in json)
+            CatalogColumn(
+                str(name), str(type_), charset and str(charset), str(name) in keys, str(name) in json or type_ == "json"
+            )
             for name, type_, charset in cursor.fetchall()
         )
+
+
+def _checked_json(cursor: Cursor, database: str, table: str) -> set[str]:
+    """Return the names of a table's columns that MariaDB keeps as texts and checks to be JSON."""
+    cursor.execute(
+        "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s",
+        (database, table),
+    )
+    checks = [_JSON_CHECK.match(str(row[0])) for row in cursor.fetchall()]
+    return {check.group("name") for check in checks if check}

@@ -19,7 +19,8 @@ from dts_emulator.messages.message import Message
 from dts_emulator.messages.task import Task
 from dts_emulator.source.binlog import Place, first_place, read_transactions
 from dts_emulator.source.events import Coordinates, Ddl, Rows, Transaction
-from dts_emulator.source.server import Server, private_server
+from dts_emulator.source.private_mysql import private_twin
+from dts_emulator.source.server import Server
 from dts_emulator.source.source_schema import ReplayedCatalog
 from dts_emulator.tasks.task_progress import Progress, read_progress
 
@@ -203,7 +204,7 @@ def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
     """
     progress = read_progress(checkpoint) if checkpoint is not None else None
     follower.topic.check()
-    with _history(checkpoint) as history, history.connect() as connection:
+    with _history(server, checkpoint) as history, history.connect() as connection:
         catalog = ReplayedCatalog(connection)
         for database, sql in () if progress is None else progress.statements:
             catalog.apply(database, sql)
@@ -216,7 +217,7 @@ def follow(server: Server, follower: Follower, checkpoint: Path | None) -> None:
 
 
 @contextmanager
-def _history(checkpoint: Path | None) -> Iterator[Server]:
+def _history(server: Server, checkpoint: Path | None) -> Iterator[Server]:
     """Run the server that replays DDL for the length of the block.
 
     A task that was killed leaves a folder of a hundred megabytes: its name is kept beside the checkpoint, and
@@ -225,7 +226,7 @@ def _history(checkpoint: Path | None) -> Iterator[Server]:
     note = None if checkpoint is None else checkpoint.with_suffix(".history")
     if note is not None and note.exists():
         shutil.rmtree(note.read_text(), ignore_errors=True)
-    with private_server(server_id=_HISTORY_ID) as history:
+    with private_twin(server, server_id=_HISTORY_ID) as history:
         assert history.socket is not None, "a private server has a socket"
         if note is not None:
             note.write_text(str(history.socket.parent))

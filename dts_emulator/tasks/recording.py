@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from dts_emulator.messages.message import Message
 from dts_emulator.source.binlog import read_transactions
-from dts_emulator.source.server import Server, private_server
+from dts_emulator.source.private_mysql import private_twin
+from dts_emulator.source.server import Server
 from dts_emulator.source.source_schema import ReplayedCatalog
 from dts_emulator.tasks.vendor_tasks import TaskOptions, vendor_of
 
@@ -23,6 +24,6 @@ def record(server: Server, options: TaskOptions, *, until: int | None = None) ->
         EmulatorError: The server cannot be read, or the second one does not start.
     """
     server.connect().close()  # before the second server is started, which takes a second or two
-    with private_server(server_id=_HISTORY_ID) as history, history.connect() as connection:
+    with private_twin(server, server_id=_HISTORY_ID) as history, history.connect() as connection:
         transactions = read_transactions(server, ReplayedCatalog(connection))
         yield from vendor_of(options).recording(transactions, options, until)

@@ -164,16 +164,29 @@ OTHERS = (
 
 CASES = (*NUMBERS, *TIMES, *TEXTS, *BYTES, *OTHERS)
 
+_MYSQLS_OWN = {
+    "decimal(38,38)": _case("decimal(38,30)", "-0." + "9" * 30, "0." + "0" * 29 + "1"),
+    "point": _case("point", "ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(-0.5 60)', 4326)"),
+    "json": _case("json", "'{}'", """'{"b": 1, "a": [1, 2.50, "é", null]}'""", "'null'", "'\"\"'", "'[]'", "'-7'"),
+    "geometrycollection": _case(
+        "geomcollection", "ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2), LINESTRING(0 0, 1 1))')"
+    ),
+}
+"""What MySQL has instead, whose decimals end after 30 digits, whose points lie on the globe, and whose JSON has no 1e400."""
+
+OF_MYSQL = tuple(_MYSQLS_OWN.get(case.declared, case) for case in (*NUMBERS, *TIMES, *TEXTS, *BYTES))
+"""The types of MySQL, as it calls them itself."""
+
 
 def column(number: int) -> str:
     """The column of the case with a number in the table ``types``."""
     return f"c{number:03d}"
 
 
-def statements() -> tuple[str, ...]:
+def statements(cases: Sequence[TypeCase] = CASES) -> tuple[str, ...]:
     """One table with a column for each case and a row for each value, told as new, as old and as deleted."""
-    columns = ", ".join(f"{column(number)} {case.declared}" for number, case in enumerate(CASES))
-    rows = zip_longest(*(case.values for case in CASES), fillvalue="NULL")
+    columns = ", ".join(f"{column(number)} {case.declared}" for number, case in enumerate(cases))
+    rows = zip_longest(*(case.values for case in cases), fillvalue="NULL")
     return (
         "CREATE DATABASE d",
         "USE d",
@@ -183,7 +196,7 @@ def statements() -> tuple[str, ...]:
         "INSERT INTO types (id) VALUES (0)",
         "UPDATE types SET id = id + 100",
         "INSERT INTO types SELECT id + 100, "
-        + ", ".join(column(number) for number in range(len(CASES)))
+        + ", ".join(column(number) for number in range(len(cases)))
         + " FROM types",
         "DELETE FROM types WHERE id >= 200",
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dts_emulator.judge.dump import dump_database
 from dts_emulator.source.binlog import read_transactions
 from dts_emulator.source.events import Transaction
+from dts_emulator.source.private_mysql import private_twin
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.source.source_schema import ReplayedCatalog
 
@@ -64,9 +65,11 @@ GALLERY = (
 
 
 @contextmanager
-def worked_server(statements: Sequence[str]) -> Iterator[Server]:
+def worked_server(
+    statements: Sequence[str], start: Callable[[], AbstractContextManager[Server]] = private_server
+) -> Iterator[Server]:
     """A server of its own that has run the statements, one after the other."""
-    with private_server() as running:
+    with start() as running:
         with running.connect() as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -74,7 +77,7 @@ def worked_server(statements: Sequence[str]) -> Iterator[Server]:
 
 
 def transactions_of(server: Server) -> list[Transaction]:
-    with private_server(server_id=2) as history, history.connect() as connection:
+    with private_twin(server, server_id=2) as history, history.connect() as connection:
         return list(read_transactions(server, ReplayedCatalog(connection)))
 
 

@@ -1,13 +1,14 @@
-"""A shop in a real MariaDB that was there before its topic, so that most rows are in no binlog. It is written to all the time."""
+"""A shop in a real database that was there before its topic, and is written to: most of its rows are in no binlog."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
+from typing import Protocol
 
 from pymysql.cursors import Cursor
 
@@ -17,6 +18,7 @@ from dts_emulator.machine.ports import free_port
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.tasks.recording import record
+from tests.dts_emulator.sql_numbers import numbers
 
 DATABASE = "shop"
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -31,7 +33,13 @@ _GOODS = """CREATE TABLE goods (id INT PRIMARY KEY, name VARCHAR(40) CHARACTER S
 _ROWS = """INSERT INTO goods SELECT seq, CONCAT('näme', seq), seq / 7, seq / 3, seq / 3, UNHEX(HEX(seq)), seq % 512,
     '2026-01-01 00:00:00.123', '2025-12-31 23:59:59.000001', 2000 + seq % 50, '-838:00:00.5', 'ß', 'x,y',
     18446744073709551615 - seq, IF(seq % 10 = 0, NULL, CONCAT('💰', seq)), 'ab ', IF(seq % 7 = 0, '0000-00-00', '2026-02-28')
-    FROM seq_1_to_{rows}"""
+    FROM {numbers}"""
+
+
+class Starts(Protocol):
+    """A function that runs a server for the length of a block."""
+
+    def __call__(self, *, extra: tuple[str, ...]) -> AbstractContextManager[Server]: ...
 
 
 class Shop:
@@ -43,14 +51,14 @@ class Shop:
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"SET timestamp = {self.now - 0.5}")
             cursor.execute(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'")
-            cursor.execute(f"GRANT SELECT, BINLOG MONITOR ON *.* TO {USER}@'127.0.0.1'")
+            cursor.execute(f"GRANT SELECT, RELOAD, REPLICATION CLIENT ON *.* TO {USER}@'127.0.0.1'")
             for sql in (f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", "SET sql_mode = ''", _GOODS):
                 cursor.execute(sql)
             cursor.execute("CREATE TABLE `lines` (a INT, b VARCHAR(10))")
-            cursor.execute("CREATE TABLE empty (id INT PRIMARY KEY)")
+            cursor.execute("CREATE TABLE `empty` (id INT PRIMARY KEY)")
             cursor.execute("SET sql_log_bin = 0")  # what was there before the topic is in no binlog
-            cursor.execute(_ROWS.format(rows=rows))
-            cursor.execute("INSERT INTO `lines` SELECT seq % 7, 'x' FROM seq_1_to_100")
+            cursor.execute(_ROWS.format(numbers=numbers(rows)))
+            cursor.execute(f"INSERT INTO `lines` SELECT seq % 7, 'x' FROM {numbers(100)}")
 
     @contextmanager
     def written(self, *, seed: int = 5, pause: float = 0.002) -> Iterator[None]:
@@ -107,8 +115,9 @@ class Shop:
 
 
 @contextmanager
-def busy_shop(*, rows: int = 5000) -> Iterator[Shop]:
+def busy_shop(*, rows: int = 5000, start: Starts = private_server) -> Iterator[Shop]:
+    """A shop in a server of its own, which also listens on a port."""
     port = free_port()
     network = ("--skip-networking=0", f"--port={port}", "--bind-address=127.0.0.1")
-    with private_server(extra=network) as server:
+    with start(extra=network) as server:
         yield Shop(server, port, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,21 +16,19 @@ import pyarrow as pa
 import pytest
 
 from dts_assets.errors.sources import DatabaseError
-from dts_assets.flows.copies import Copying, bootstrap_of, cancel_copies
-from dts_assets.flows.copying import CopyReport, copy_tables
+from dts_assets.flows.copies import cancel_copies
+from dts_assets.flows.copying import copy_tables
 from dts_assets.flows.moments import tables_at
 from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.proof import prove
 from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
 from dts_assets.model.copied_tables import CopyKind, CopyState
-from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition
-from dts_emulator.judge.comparison import differences
-from dts_emulator.judge.dump import dump_database
 from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import private_server, program
 from tests.e2e.busy_shop import DATABASE, EMPTY, EVERY, GOODS, LINES, PASSWORD, START, Shop, busy_shop
-from tests.flows.harness import Bench, Harness
+from tests.e2e.copied_shops import copy, copying, judge, opened
+from tests.flows.harness import Bench
 from tests.flows.killing import in_a_process
 from tests.tiers import times
 
@@ -51,45 +49,6 @@ def shop() -> Iterator[Shop]:
 @pytest.fixture
 def bench(spark: SparkSession, spark_lake: LakeLocation, tmp_path: Path) -> Bench:
     return Bench(spark, spark_lake, tmp_path, f"copies_{abs(hash(tmp_path)) % 10**9}")
-
-
-def opened(bench: Bench, shop: Shop, folder: Path, **bootstrap: Any) -> Harness:
-    (folder / "capture").mkdir(exist_ok=True)
-    return bench.open(
-        folder / "capture",
-        name=bench.prefix,
-        partitions=2,
-        window={"every": EVERY, "start": START, "end": None},
-        complete=False,
-        bootstrap={**shop.bootstrap, **bootstrap},
-    )
-
-
-def copying(harness: Harness) -> Copying:
-    return Copying(harness.pipeline, bootstrap_of(harness.pipeline), lambda: harness.session, harness.lines.append)
-
-
-def copy(harness: Harness, kind: CopyKind = CopyKind.BOOTSTRAP) -> CopyReport:
-    return copy_tables(copying(harness), kind)
-
-
-def judge(bench: Bench, shop: Shop, folder: Path, *, tables: Collection[TableId] = (GOODS, LINES, EMPTY)) -> Harness:
-    """Make all windows, and compare the snapshots with the database."""
-    windows = shop.record(folder / "capture")
-    harness = opened(bench, shop, folder)
-    for number in range(windows):
-        harness.all(number)
-    harness.settle()
-    dump_database(shop.server, DATABASE, folder / "content")
-    shown = {}
-    for table in tables:
-        found = harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", table))
-        if found is not None:
-            shown[table] = found.scan().to_arrow()
-    assert differences(shown, folder / "content") == ()
-    assert set(shown) >= set(tables) - {EMPTY}
-    assert all(row.balanced for row in harness.pipeline.ledger.window_tables())
-    return harness
 
 
 def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop: Shop, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dts_emulator.dts.dts_options import DtsOptions
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.server import Server
 from dts_emulator.tasks.recording import record
+from tests.dts_emulator.sql_numbers import numbers
 from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 
@@ -53,14 +54,12 @@ def fill(server: Server, rows: int = 300) -> None:
 
 def filling(rows: int) -> tuple[str, ...]:
     return (
-        f"""INSERT INTO d.orders SELECT seq, CONCAT('第', seq), seq / 7, UNHEX(SHA1(seq)) , '2026-01-05 10:11:12.000001' +
-            INTERVAL seq MINUTE, FROM_UNIXTIME(1700000000 + seq * 1.125), 1 + seq % 2, seq % 4, seq % 512, '2026-01-05' +
-            INTERVAL seq DAY, CONCAT('{{"n": ', seq, '}}'), seq / 3, 18446744073709551615 - seq, REPEAT('é😀', seq),
-            SEC_TO_TIME((seq - 120.0) * 2200.125) FROM seq_1_to_{rows}""".replace(
-            "UNHEX(SHA1(seq))", "LEFT(UNHEX(SHA1(seq)), 12)"
-        ),
-        f"INSERT INTO d.pairs SELECT seq % 5, CONCAT('k', seq), REPEAT('x ', seq) FROM seq_1_to_{rows // 3}",
-        f"INSERT INTO d.bag SELECT CONCAT('w', seq % 7), seq % 3 FROM seq_1_to_{rows // 3}",
+        f"""INSERT INTO d.orders SELECT seq, CONCAT('第', seq), seq / 7, LEFT(UNHEX(SHA1(CONCAT('', seq))), 12),
+            '2026-01-05 10:11:12.000001' + INTERVAL seq MINUTE, FROM_UNIXTIME(1700000000 + seq * 1.125), 1 + seq % 2, seq % 4,
+            seq % 512, '2026-01-05' + INTERVAL seq DAY, CONCAT('{{"n": ', seq, '}}'), seq / 3, 18446744073709551615 - seq,
+            REPEAT('é😀', seq), SEC_TO_TIME((seq - 120.0) * 2200.125) FROM {numbers(rows)}""",
+        f"INSERT INTO d.pairs SELECT seq % 5, CONCAT('k', seq), REPEAT('x ', seq) FROM {numbers(rows // 3)}",
+        f"INSERT INTO d.bag SELECT CONCAT('w', seq % 7), seq % 3 FROM {numbers(rows // 3)}",
         "INSERT INTO d.orders (id) VALUES (100000)",
         "INSERT INTO d.orders (id, day, placed) VALUES (100001, '0000-00-00', '2026-02-31')",
     )

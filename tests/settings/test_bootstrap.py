@@ -61,6 +61,10 @@ def test_addresses_are_read(tmp_path: Path, url: str, host: str, port: int) -> N
     ("written", "said"),
     [
         ("{from: {jdbc: {url: 'postgresql://db/', user: u}}}", "is no URL of a MySQL or MariaDB server"),
+        (
+            "{from: {jdbc: {url: 'jdbc:mysql://db/?sslMode=always', user: u}}}",
+            "write one of disable, trust, verify-ca",
+        ),
         ("{from: {jdbc: {url: 'jdbc:mariadb://db:99999/', user: u}}}", "is no URL of a MySQL or MariaDB server"),
         ("{from: {jdbc: {url: 'jdbc:mariadb://db/?password=x', user: u}}}", "the URL has a user or a password"),
         ("{from: {}}", "nothing is said"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dts_assets.errors.sources import DatabaseError
-from dts_assets.model.database_places import DatabasePlace, database_place
+from dts_assets.model.database_places import DatabasePlace, ServerProof, database_place
 from dts_assets.sources import live_database
 from dts_assets.sources.live_database import moment_of
 from dts_emulator.source.server import Server, private_server
@@ -106,6 +106,21 @@ def test_urls_name_places(url: str, place: str) -> None:
     found = database_place(url, user="u", password="s3cret")
     assert str(found) == place
     assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "proof", "authority"),
+    [
+        ("", ServerProof.UNASKED, None),
+        ("?sslMode=verify-full&serverSslCert=/etc/db/ca.pem", ServerProof.NAME, "/etc/db/ca.pem"),
+        ("?useCursor=1&sslMode=VERIFY_CA", ServerProof.AUTHORITY, None),
+        ("?sslMode=REQUIRED", ServerProof.NONE, None),
+        ("?sslMode=disable&", ServerProof.OFF, None),
+    ],
+)
+def test_urls_say_what_a_server_has_to_prove(options: str, proof: ServerProof, authority: str | None) -> None:
+    found = database_place(f"jdbc:mysql://db/{options}", user="u", password="")
+    assert (found.proof, found.authority) == (proof, authority)
 
 
 @pytest.mark.parametrize(
