@@ -132,7 +132,8 @@ def _read_wave(
 def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
     """Read a table without a key at one moment of a MySQL.
 
-    No later change could mend its rows. A session of Spark's tasks cannot tell the position of its snapshot, so the rows come over the driver of the small questions.
+    No later change could mend its rows. Sessions of Spark's tasks cannot tell the position of their snapshot, so the driver of
+    the small questions reads them.
 
     Raises:
         CopyError: The server does not tell the position of a moment, or the table was altered.
