@@ -91,7 +91,7 @@ def mysql_program(name: str) -> tuple[str, ...]:
 _OPTIONS: Sequence[str] = (
     "--no-defaults", f"--basedir={PROGRAMS / 'usr'}", f"--lc-messages-dir={PROGRAMS / 'usr/share/mysql'}",
     f"--character-sets-dir={PROGRAMS / 'usr/share/mysql/charsets'}", f"--plugin-dir={PROGRAMS / 'usr/lib/mysql/plugin'}",
-    "--secure-file-priv=", "--mysqlx=OFF", "--cte-max-recursion-depth=10000000",
+    "--secure-file-priv=", "--mysqlx=OFF",
 )  # fmt: skip
 
 
