@@ -6,26 +6,20 @@ they are built for a younger system than this one may be.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dts_emulator.errors import ServerUnavailable
-from dts_emulator.machine.servers import start_server, stop_server
 from dts_emulator.source.server import (
-    STOP_SECONDS,
     Server,
     account,
-    as_said,
     durability_for_speed,
     is_mariadb,
     private_server,
     row_binlog,
-    wait_for_server,
+    run_private,
 )
 
 PROGRAMS = Path(sys.prefix) / "share" / "dts-assets" / "mysql"
@@ -41,24 +35,20 @@ def private_mysql(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterato
     Raises:
         ServerUnavailable: MySQL's programs are not there, or it does not come up.
     """
-    # A short path of its own: a socket's path may not be longer than 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="emulator-db-"))
-    process: subprocess.Popen[bytes] | None = None
-    common = (*mysql_program("mysqld"), *_OPTIONS, *account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}")
-    try:
-        _install((*common, "--initialize-insecure"), folder)
-        command = (
-            *common, f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", f"--server-id={server_id}",
+    mysqld = mysql_program("mysqld")
+
+    def common(folder: Path) -> Sequence[str]:
+        return (*mysqld, *_OPTIONS, *account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}")
+
+    def serve(folder: Path) -> Sequence[str]:
+        return (
+            *common(folder), f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", f"--server-id={server_id}",
             "--skip-networking", *row_binlog(), *durability_for_speed(), "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
             *extra,
         )  # fmt: skip
-        process = start_server(command, folder / "server.log")
-        wait_for_server(folder / "socket", process, folder / "server.log", of="MySQL")
-        yield Server(folder / "socket")
-    finally:
-        if process is not None:
-            stop_server(process, seconds=STOP_SECONDS)
-        shutil.rmtree(folder, ignore_errors=True)
+
+    with run_private("MySQL", install=lambda folder: (*common(folder), "--initialize-insecure"), serve=serve) as server:
+        yield server
 
 
 def private_twin(server: Server, *, server_id: int) -> AbstractContextManager[Server]:
@@ -93,11 +83,3 @@ _OPTIONS: Sequence[str] = (
     f"--character-sets-dir={PROGRAMS / 'usr/share/mysql/charsets'}", f"--plugin-dir={PROGRAMS / 'usr/lib/mysql/plugin'}",
     "--secure-file-priv=", "--mysqlx=OFF",
 )  # fmt: skip
-
-
-def _install(command: Sequence[str], folder: Path) -> None:
-    log = folder / "install.log"
-    with log.open("wb") as output:
-        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-    if code:
-        raise ServerUnavailable(as_said("a private MySQL could not be set up", log))

@@ -12,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +32,7 @@ _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/libexec"
 """Folders in which distributions put mariadbd; a normal user's PATH often leaves them out."""
 
 _START_SECONDS = 60.0
-STOP_SECONDS = 30.0
-"""The time that a server has to end by itself."""
+_STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +82,43 @@ def private_server(*, server_id: int = 1, extra: tuple[str, ...] = ()) -> Iterat
         ServerUnavailable: MariaDB is not installed, or does not come up.
     """
     mariadbd, installer = program("mariadbd", "mysqld"), program("mariadb-install-db", "mysql_install_db")
+    with run_private(
+        "MariaDB",
+        install=lambda folder: _installing(installer, folder),
+        serve=lambda folder: _serving(mariadbd, folder, (f"--server-id={server_id}", *extra)),
+    ) as server:
+        yield server
+
+
+@contextmanager
+def run_private(
+    name: str, *, install: Callable[[Path], Sequence[str]], serve: Callable[[Path], Sequence[str]]
+) -> Iterator[Server]:
+    """Run a server in a folder of its own for the length of the block.
+
+    ``install`` and ``serve`` return commands for a folder: one that fills ``data`` there, and one whose server listens on
+    ``socket`` there. ``name`` is the server's name in errors. The folder goes with it.
+
+    Raises:
+        ServerUnavailable: It cannot be set up, or does not come up.
+    """
     # A short path of its own: a socket's path may not be longer than 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="emulator-db-"))
+    log, path = folder / "server.log", folder / "socket"
     process: subprocess.Popen[bytes] | None = None
     try:
-        _install(installer, folder)
-        process = _start(mariadbd, folder, (f"--server-id={server_id}", *extra))
-        wait_for_server(folder / "socket", process, folder / "server.log", of="MariaDB")
-        yield Server(folder / "socket")
+        with (folder / "install.log").open("wb") as output:
+            code = subprocess.run(install(folder), stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+        if code:
+            raise ServerUnavailable(_said(f"a private {name} could not be set up", folder / "install.log"))
+        started = process = start_server(serve(folder), log)
+        wait_until(lambda: started.poll() is not None or _answers(path), seconds=_START_SECONDS)
+        if started.poll() is not None or not _answers(path):
+            raise ServerUnavailable(_said(f"a private {name} did not start", log))
+        yield Server(path)
     finally:
         if process is not None:
-            stop_server(process, seconds=STOP_SECONDS)
+            stop_server(process, seconds=_STOP_SECONDS)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -126,26 +151,20 @@ def account() -> tuple[str, ...]:
     return (f"--user={pwd.getpwuid(os.geteuid()).pw_name}",) if os.geteuid() == 0 else ()
 
 
-def _install(installer: str, folder: Path) -> None:
-    log = folder / "install.log"
-    command = (
+def _installing(installer: str, folder: Path) -> Sequence[str]:
+    return (
         installer, "--no-defaults", f"--datadir={folder / 'data'}", f"--tmpdir={folder}", *account(),
         "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--skip-log-bin",
     )  # fmt: skip
-    with log.open("wb") as output:
-        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-    if code:
-        raise ServerUnavailable(as_said("a private MariaDB could not be set up", log))
 
 
-def _start(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    command: tuple[str, ...] = (
+def _serving(mariadbd: str, folder: Path, extra: tuple[str, ...]) -> Sequence[str]:
+    return (
         mariadbd, "--no-defaults", *account(), f"--datadir={folder / 'data'}", f"--tmpdir={folder}",
         f"--socket={folder / 'socket'}", f"--pid-file={folder / 'pid'}", "--skip-networking",
         *row_binlog(), *durability_for_speed(), "--innodb-log-file-size=96M", "--collation-server=utf8mb4_general_ci",
         "--skip-slave-start", *extra,
     )  # fmt: skip
-    return start_server(command, folder / "server.log")
 
 
 def row_binlog() -> tuple[str, ...]:
@@ -164,24 +183,13 @@ def durability_for_speed() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def wait_for_server(path: Path, process: subprocess.Popen[bytes], log: Path, *, of: str) -> None:
-    """Wait until something listens on a socket.
-
-    Raises:
-        ServerUnavailable: The server has ended, or listens on none after a minute.
-    """
-    wait_until(lambda: process.poll() is not None or _answers(path), seconds=_START_SECONDS)
-    if process.poll() is not None or not _answers(path):
-        raise ServerUnavailable(as_said(f"a private {of} did not start", log))
-
-
 def _answers(path: Path) -> bool:
     # Not with the driver: it leaves a socket open behind every attempt that fails.
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0
 
 
-def as_said(sentence: str, log: Path) -> str:
+def _said(sentence: str, log: Path) -> str:
     """Return the sentence with the server's own error, since the log goes away with the folder."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines if "ERROR" in line.upper()] or lines[-1:]
