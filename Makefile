@@ -37,7 +37,7 @@ demo: setup ## Build all tables of the example through Dagster and compare them 
 test: setup check ## Run all checks and all tests but the long ones (15 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
 
-test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (two hours on 2 cores)
+test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (about four hours on 2 cores)
 	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) -m "not long" $(ARGS)
 	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest -m long $(ARGS)
 
