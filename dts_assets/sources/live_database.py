@@ -34,6 +34,9 @@ A commit that is under way ends meanwhile.
 _TRIES = 50
 _DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 _GONE = frozenset({0, 1049, 2002, 2003, 2005, 2006, 2013, 1040, 1129, 1130, 1205, 3024, 1969})
+_NO_FUNCTION = frozenset({1046, 1305})
+"""The errors of a server that lacks a function; without a chosen database it misses that first. Statements name theirs."""
+
 ALTERED = frozenset({1412, 1146, 1054, 1051})
 """The errors of a server whose table was altered, dropped or renamed since the moment."""
 
@@ -92,17 +95,7 @@ class SourceMoment:
         Raises:
             DatabaseError: It has no such function.
         """
-        import pymysql
-
-        try:
-            with self.connection.cursor() as cursor:
-                cursor.execute("SELECT MD5('')")
-        except pymysql.err.MySQLError as error:
-            what = (
-                f"it has no function MD5, with which rows are summed (error {error.args[0]}); MySQL 9.6 and newer have it in a "
-                f"component: let an administrator run INSTALL COMPONENT 'file://component_classic_hashing'"
-            )
-            raise DatabaseError(str(self.place), what) from None
+        self.rows("SELECT MD5('')")
 
     def batches(self, statement: str, *, rows: int = 10_000) -> Iterator[Sequence[tuple[Any, ...]]]:
         """Yield the rows of a SELECT at the moment, as they come, so many at once.
@@ -301,6 +294,11 @@ def explained(place: DatabasePlace) -> Iterator[None]:
             what = f"it does not answer (error {number}); check the address, and run it again"
             raise UnreachableDatabaseError(str(place), what) from None
         what = f"it answers with error {number}"
+        if number in _NO_FUNCTION:
+            what = (
+                f"it lacks a function (error {number}): MySQL 9.6 and newer have MD5, which sums rows, in a component; "
+                f"let an administrator run INSTALL COMPONENT 'file://component_classic_hashing'"
+            )
         if number in _DENIED:
             what = f"it refuses user {place.user} (error {number}); grant SELECT and REPLICATION CLIENT"
         raise DatabaseError(str(place), what) from None

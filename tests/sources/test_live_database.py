@@ -13,6 +13,7 @@ from dts_assets.model.database_places import DatabasePlace, ServerProof, databas
 from dts_assets.sources import live_database
 from dts_assets.sources.live_database import moment_of
 from dts_emulator.source.server import Server, private_server
+from tests.flows.verified_source import place_of
 
 pytestmark = pytest.mark.database
 
@@ -23,10 +24,6 @@ def server() -> Iterator[Server]:
         cursor.execute("CREATE DATABASE d")
         cursor.execute("CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT)")
         yield running
-
-
-def place_of(server: Server) -> DatabasePlace:
-    return DatabasePlace("", 0, server.user, server.password, str(server.socket))
 
 
 def as_mysql(monkeypatch: pytest.MonkeyPatch, *, locks: bool) -> None:
