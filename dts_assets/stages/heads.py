@@ -1,9 +1,9 @@
 """The search before a range for the head of a set, or for a whole copy of it.
 
 Raw is read backwards from the tail, and no further than a decision needs. With sequence numbers every message says how far from
-the tail it was sent, so a smaller number than the set's first ends the search for a head. Before a repeated set stand messages
-that were repeated with it or before it: some smaller numbers are passed. Without numbers a head must directly precede its tail,
-and a repeated set is looked for by content.
+the tail it was sent, and smaller numbers than the set's first say that the head should have come by now. Some of them are passed:
+directly before a tail, or before a repeated set, may stand other messages that were repeated. Without numbers a head must
+directly precede its tail, and a repeated set is looked for by content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ A producer sends a handful of messages again.
 """
 
 FURTHEST_REPEATED = 64
-"""Messages of smaller numbers passed on the way back to a repeated set: they were repeated, too."""
+"""Messages of smaller numbers passed on the way back to a head or a repeated set: they were repeated, too."""
 
 FURTHEST_BY_CONTENT = 64
 """Messages looked at for a repeated set where none has a number."""
@@ -124,12 +124,12 @@ class _BySequence(_Search):
         if fragment.sequence is None:
             return None
         place = fragment.sequence - self._base
-        if place < 0 and not self._below:
-            self._repeated += 1
-            return Outcome.MISSING if self._repeated > FURTHEST_REPEATED else None
+        self._repeated += place < 0
         self._passed += place > self._above
-        if place < 0 or self._passed > FURTHEST_BY_SEQUENCE:
+        if self._repeated > FURTHEST_REPEATED or self._passed > FURTHEST_BY_SEQUENCE:
             return Outcome.MISSING
+        if not 0 <= place < self._total:
+            return None
         if (fragment.total, fragment.index) != (self._total, place):
             self._conflict |= place < self._below
             return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dts_assets.model.problems import Reason
-from dts_assets.stages.heads import FURTHEST_BY_CONTENT, Head, Outcome
+from dts_assets.stages.heads import FURTHEST_BY_CONTENT, FURTHEST_REPEATED, Head, Outcome
 from dts_assets.stages.reassembly import Reassembler
 from tests.stages.shards import Message, Set, Topic, assert_balanced, batch, no_head, numbered, split, whole
 
@@ -95,6 +95,25 @@ def test_repeats_are_superseded(
     sets, joiner = run([whole(b"0"), *change(messages)], rows=rows)
     assert [one for one in sets if one[2] == WHOLE] == [(span[0] + 1, span[1] + 1, WHOLE)]
     assert (joiner.tally.superseded, joiner.broken) == (superseded, [])
+
+
+@pytest.mark.parametrize("border", range(11))
+@pytest.mark.parametrize("again", [A[4:], A[2:], A[1:3], A[2:3], A[:2]], ids=["end", "tail", "middle", "one", "head"])
+def test_a_part_that_comes_again_alone_behind_copies_of_earlier_messages_is_superseded(
+    again: list[Message], border: int
+) -> None:
+    topic = Topic([*BEFORE, *A, AFTER[0], *BEFORE, *again, AFTER[1]], batch_rows=2)
+    for ranges in (topic.windows([0, border, len(topic.messages)]), [topic.range(border, len(topic.messages))]):
+        assert [one.broken for _, one in ranges if one.broken] == []
+    assert topic.range(8, len(topic.messages))[1].tally.superseded == len(again)
+
+
+@pytest.mark.parametrize("border", [3, 5, 6, 7])
+def test_a_tail_behind_a_copy_of_an_earlier_message_finds_its_head_before_the_range(border: int) -> None:
+    topic = Topic([*BEFORE, *A[:3], BEFORE[1], *A[3:], *AFTER])
+    sets, joiner = topic.range(border, 10)
+    assert (2, 7, WHOLE) in sets
+    assert joiner.broken == []
 
 
 @ROWS
@@ -282,7 +301,7 @@ def test_numbers_end_the_search_for_a_head_that_was_lost() -> None:
     topic = Topic([*numbered([whole(b"f")] * 500, 1), *numbered(A[1:], 502)], batch_rows=10)
     _, joiner = topic.range(500, 504)
     assert named(joiner) == [(500, 503, Reason.MISSING_HEAD)]
-    assert len(topic.read_back) == 1
+    assert len(topic.read_back) == FURTHEST_REPEATED // 10 + 1
 
 
 def test_without_numbers_the_search_for_a_repeated_set_is_bounded() -> None:

@@ -35,9 +35,10 @@ def _sets(draw: st.DrawFn, shard: str) -> list[list[Message]]:
 
 
 def _with_restarts(draw: st.DrawFn, sets: Sequence[Sequence[Message]], *, numbers: bool) -> list[Message]:
-    """One shard's messages: after some of them the producer sends the last ones again, or reads again from the start of a set.
+    """One shard's messages: after some of them the producer sends some again, or reads again from the start of a set.
 
-    A repeat has the numbers that the messages had, a re-read new ones. Without numbers a repeat begins inside the last set.
+    A repeat has the numbers that the messages had, a re-read new ones. Without numbers a repeat begins inside the last set and
+    ends with the last message.
     """
     flat = numbered([message for one in sets for message in one])
     starts = [number for number, message in enumerate(flat) if message.index == 0]
@@ -56,7 +57,8 @@ def _with_restarts(draw: st.DrawFn, sets: Sequence[Sequence[Message]], *, number
             place = draw(st.sampled_from([start for start in starts if start <= place]))
         else:
             low = 0 if numbers else max((at for at, one in enumerate(log) if one.index == 0), default=0)
-            arrived += log[draw(st.integers(low, len(log))) :]
+            first = draw(st.integers(low, len(log)))
+            arrived += log[first : draw(st.integers(first, len(log))) if numbers else None]
     arrived += [replace(message, sequence=given_number + number) for number, message in enumerate(flat[place:])]
     return arrived if numbers else [replace(message, sequence=None) for message in arrived]
 
