@@ -29,6 +29,8 @@ from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
 from dts_assets.wire.format import WireFormat
+from tests.growth import afresh
+from tests.growth.afresh import least_growth
 from tests.growth.hostile_drs_records import DRS_AVRO, DRS_AVRO_NAMELESS, FLAT, NAMELESS
 from tests.growth.hostile_json_records import DTS_JSON
 from tests.growth.hostile_records import DTS_AVRO, SCHEMA
@@ -37,7 +39,7 @@ from tests.growth.long_histories import PLANNING
 from tests.growth.small_steps import STEPS
 from tests.growth.whole_way import Way, as_messages
 from tests.tiers import times
-from tests.timing import MOST_RATIO, growth
+from tests.timing import MOST_RATIO
 
 FEW = times(80, 1_000)
 """Things of a stream; ten times as many are a few hundred kilobytes."""
@@ -109,14 +111,20 @@ def test_each_step_of_a_stream(wire: Any, kind: str, make: Callable[[int], Strea
 
 @pytest.mark.parametrize("kind", PLANNING)
 def test_each_decision_over_a_list(kind: str) -> None:
-    make, step = PLANNING[kind]
-    assert growth(make, step, FEW_OF_LISTS) <= MOST_RATIO
+    assert least_growth(kind, FEW_OF_LISTS) <= MOST_RATIO
 
 
 @pytest.mark.parametrize("kind", STEPS)
 def test_each_step_over_a_column(kind: str) -> None:
-    make, step = STEPS[kind]
-    assert growth(make, step, FEW_OF_COLUMNS) <= MOST_RATIO
+    assert least_growth(kind, FEW_OF_COLUMNS) <= MOST_RATIO
+
+
+def test_cases_have_names_of_their_own_and_a_new_interpreter_measures_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not PLANNING.keys() & STEPS.keys()
+    monkeypatch.setattr(afresh, "growth", lambda *_: 99.0)
+    assert 0 < least_growth("rectangles", FEW_OF_LISTS) <= MOST_RATIO
+    with pytest.raises(KeyError):
+        least_growth("no such case", FEW_OF_LISTS)
 
 
 _ROOT = Path(dts_assets.__file__).parent
