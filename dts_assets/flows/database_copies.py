@@ -82,15 +82,19 @@ def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: Copie
     Raises:
         CopyError: The definition of the table has changed meanwhile.
     """
-    began, done, total, exact = time.monotonic(), 0, len(copied.chunks), server.is_mariadb
-    if copied.left and work.bootstrap.source.jdbc is not None:
-        add_driver(work.spark(), work.bootstrap.source.jdbc)
+    began, done, total, jdbc = time.monotonic(), 0, len(copied.chunks), work.bootstrap.source.jdbc
+    if copied.left and jdbc is not None and not _reads_at_a_moment(server, source):
+        add_driver(work.spark(), jdbc)
     while copied.left:
         if work.stops():
             work.progress(f"copy: {copied.table} was stopped; it goes on where it is when it is asked for again")
             return copied
-        read = _read_wave(work, server, source, copied, copied.left[: work.bootstrap.connections], exact=exact)
-        if server.table(source.table).columns != copied.columns:
+        try:
+            read = _read_wave(work, server, source, copied, copied.left[: work.bootstrap.connections])
+            altered = server.table(source.table).columns != copied.columns
+        except TableAlteredError:
+            altered = True
+        if altered:
             give_up(work.pipeline, copied)
             raise CopyError(str(copied.table), "its definition changed while it was read", "copy it again")
         files = [file for one in read for file in one.files]
@@ -111,13 +115,17 @@ def _read_wave(
     source: SourceTable,
     copied: CopiedTable,
     wave: Sequence[CopiedChunk],
-    *,
-    exact: bool,
 ) -> list[ReadChunk]:
-    """Return chunks that were read between two looks at the binlog."""
-    pipeline, jdbc = work.pipeline, work.bootstrap.source.jdbc
+    """Return chunks that were read between two looks at the binlog.
+
+    Raises:
+        CopyError: The server does not tell the position of a moment.
+        TableAlteredError: The table was altered while it was read.
+        UnreachableDatabaseError: The server does not answer.
+    """
+    pipeline, jdbc, exact = work.pipeline, work.bootstrap.source.jdbc, server.is_mariadb
     assert jdbc is not None, "the caller looks at the kind of source"
-    if not exact and not source.has_key:
+    if _reads_at_a_moment(server, source):
         return [_read_at_a_moment(work, server, source, copied)]
     lineage, path = lineage_now(pipeline), copies_path(pipeline, copied.table)
     target, low = pipeline.lake.target(path, pipeline.new_run()), server.place_of_binlog()
@@ -129,14 +137,17 @@ def _read_wave(
     return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
 
 
-def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
-    """Read a table without a key at one moment of a MySQL.
+def _reads_at_a_moment(server: MySqlServer, source: SourceTable) -> bool:
+    """Tell whether no later change could mend rows of a table, and Spark's sessions tell no position."""
+    return not server.is_mariadb and not source.has_key
 
-    No later change could mend its rows. Sessions of Spark's tasks cannot tell the position of their snapshot, so the driver of
-    the small questions reads them.
+
+def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
+    """Read a table without a key at one moment of a MySQL, by the driver of the small questions.
 
     Raises:
-        CopyError: The server does not tell the position of a moment, or the table was altered.
+        CopyError: The server does not tell the position of a moment.
+        TableAlteredError: The table was altered while it was read.
         UnreachableDatabaseError: The server does not answer.
     """
     pipeline, (chunk,) = work.pipeline, copied.left
@@ -162,8 +173,6 @@ def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, c
     except DatabaseError as error:
         what = f"it has no primary key, and {error.what}"
         raise CopyError(str(copied.table), what, "copy it again then, or from a dump with its position") from None
-    except TableAlteredError:
-        raise CopyError(str(copied.table), "its definition changed while it was read", "copy it again") from None
 
 
 def _spare(bootstrap: Bootstrap, rows: int, began: float) -> None:
