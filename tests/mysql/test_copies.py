@@ -5,14 +5,18 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from dts_assets.flows import database_copies
 from dts_assets.flows.copying import copy_tables
 from dts_assets.flows.verification import verify
 from dts_assets.model.copied_tables import CopyKind, CopyState
+from dts_assets.model.database_places import DatabasePlace
+from dts_assets.sources.live_database import SourceMoment, moment_of
 from dts_emulator.source.private_mysql import mysql_program
 from tests.e2e.busy_shop import DATABASE, EMPTY, GOODS, LINES, PASSWORD, USER, Shop, busy_shop
 from tests.e2e.copied_shops import copy, copying, judge, opened
@@ -71,6 +75,27 @@ def test_a_busy_table_without_a_key_asks_for_a_lock(bench: Bench, shop: Shop, tm
     (lines,) = copy_tables(copying(harness), CopyKind.BOOTSTRAP, [LINES]).copied
     assert lines.state is CopyState.COPIED
     assert any("without a lock" in line for line in harness.lines)
+    judge(bench, shop, tmp_path)
+
+
+def test_a_table_without_a_key_that_is_altered_at_its_moment_is_copied_again(
+    bench: Bench, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def altered(place: DatabasePlace) -> Iterator[SourceMoment]:
+        with moment_of(place) as moment:
+            with shop.server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+                cursor.execute("SET sql_log_bin = 0")  # the shop has a time of its own
+                cursor.execute("ALTER TABLE `lines` COMMENT 'altered', FORCE")
+            yield moment
+
+    harness = opened(bench, shop, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(database_copies, "moment_of", altered)
+        failed = copy_tables(copying(harness), CopyKind.BOOTSTRAP, [LINES]).failed
+    assert "its definition changed while it was read" in failed[LINES]
+    assert [one.state for one in harness.pipeline.ledger.copied_tables()] == [CopyState.CANCELLED]
+    assert not copy(harness).failed
     judge(bench, shop, tmp_path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +63,6 @@ def test_a_reader_that_shares_nothing_agrees_with_the_model_on_every_kind_of_val
 @pytest.mark.long
 def test_flink_has_these_cases_wrong(suite: Path, tmp_path: Path) -> None:
     if not JARS.is_dir():
-        pytest.skip("Flink's jars are not here: scripts/fetch_broker.py flink fetches them")
+        subprocess.run([sys.executable, "scripts/fetch_broker.py", "flink"], check=True)
     verdicts = flink_consumer.run(suite, tmp_path)
     assert_shown([line("Flink 2.0.0, `canal-json`", name, verdicts) for name in flink_consumer.FORMATS])
