@@ -138,12 +138,17 @@ def _read_wave(
 
 
 def _reads_at_a_moment(server: MySqlServer, source: SourceTable) -> bool:
-    """Tell whether no later change could mend rows of a table, and Spark's sessions tell no position."""
+    """Tell whether a table is read at one moment.
+
+    No later change could mend its rows, and the sessions of Spark's tasks cannot tell the position of their snapshot.
+    """
     return not server.is_mariadb and not source.has_key
 
 
 def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
-    """Read a table without a key at one moment of a MySQL, by the driver of the small questions.
+    """Read a table without a key at one moment of a MySQL.
+
+    The driver of the small questions reads it.
 
     Raises:
         CopyError: The server does not tell the position of a moment.

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class NotRemoved:
     """Counts of removals without a row, and of removals that may mean several rows.
 
-    ``unseen`` counts, of a table with a key, updates that lack columns and found no row: they made one of what they sent, but for
-    those of documents. ``misfits`` counts updates whose paths did not fit the document that stood.
+    ``unseen`` counts, of a table with a key, rows that updates made of what they sent because they found none, and that still
+    lack columns; of documents, which make no row then, it counts the updates. ``misfits`` counts updates whose paths did not fit
+    the document that stood.
     """
 
     unmatched: int = 0

@@ -28,7 +28,10 @@ A producer sends a handful of messages again.
 """
 
 FURTHEST_REPEATED = 64
-"""Messages of smaller numbers passed on the way back to a head or a repeated set: they were repeated, too."""
+"""Messages of smaller numbers passed on the way back to a head or a repeated set.
+
+They were repeated, too.
+"""
 
 FURTHEST_BY_CONTENT = 64
 """Messages looked at for a repeated set where none has a number."""

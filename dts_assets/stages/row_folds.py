@@ -104,8 +104,8 @@ def last_operations(operations: Operations) -> Operations:
 class Found:
     """Operations that make rows, and the numbers of the rows with their values.
 
-    ``sent`` has other rows for the columns that some change did not send, by their places. ``unseen`` counts the updates among
-    all operations that lack columns and found no row.
+    ``sent`` has other rows for the columns that some change did not send, by their places. ``unseen`` counts the rows
+    among them that began with an update of a row that nobody has seen, and still lack columns.
     """
 
     operations: Numbers
@@ -270,18 +270,16 @@ def last_sent(operations: Operations, order: Numbers, codes: Numbers, chosen: Ma
     mine = at[chosen]
     by_place = {place: lives.sent(operations, place) for place in shape.values}
     sent = {place: rows[mine] for place, rows in by_place.items() if rows is not None}
-    return Found(order[chosen], lives.rows[mine], sent, _unseen(operations, order, lives, shape))
+    return Found(order[chosen], lives.rows[mine], sent, _unseen(operations, order, lives, mine, sent))
 
 
-def _unseen(operations: Operations, order: Numbers, lives: Lives, shape: RowShape) -> int:
-    """Count the updates that lack columns and begin a row."""
-    firsts = lives.begins == np.arange(len(lives.begins))
-    at, rows = order[lives.places[firsts]], pa.array(lives.rows[firsts])
-    lacks = np.zeros(len(at), np.bool_)
-    for name in (f"a{place}" for place in shape.values):
-        if name in operations.rows.schema.names:
-            lacks |= as_mask(operations.rows.column(name).fill_null(False).take(rows))
-    return int((lacks & ~operations.marked("begins")[at]).sum())
+def _unseen(operations: Operations, order: Numbers, lives: Lives, mine: Numbers, sent: Mapping[int, Numbers]) -> int:
+    """Count the rows among ``mine`` that an update began and that still lack columns."""
+    begins, lacks = lives.begins[mine], np.zeros(len(mine), np.bool_)
+    for rows in sent.values():
+        lacks |= rows == NOWHERE
+    lacks &= ~operations.marked("begins")[order[lives.places[begins]]]
+    return len(np.unique(begins[lacks]))
 
 
 def _invalid(operations: Operations, found: Found, shape: RowShape) -> pa.MapArray:

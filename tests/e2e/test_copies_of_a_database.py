@@ -22,14 +22,18 @@ from dts_assets.flows.moments import tables_at
 from dts_assets.flows.moments_export import export_table
 from dts_assets.flows.proof import prove
 from dts_assets.flows.scratch_server import Login, ScratchAddress, scratch_server
+from dts_assets.flows.verification import verify
 from dts_assets.model.copied_tables import CopyKind, CopyState
 from dts_assets.planning.source_moments import AtPosition
+from dts_emulator.judge.comparison import Verdict, differences
+from dts_emulator.judge.dump import dump_database
 from dts_emulator.machine.waiting import wait_until
 from dts_emulator.source.server import private_server, program
 from tests.e2e.busy_shop import DATABASE, EMPTY, EVERY, GOODS, LINES, PASSWORD, START, Shop, busy_shop
 from tests.e2e.copied_shops import copy, copying, judge, opened
 from tests.flows.harness import Bench
 from tests.flows.killing import in_a_process
+from tests.flows.verified_source import place_of
 from tests.tiers import times
 
 if TYPE_CHECKING:
@@ -115,6 +119,40 @@ def test_a_copy_that_is_killed_at_any_moment_goes_on(bench: Bench, shop: Shop, t
     copy(harness)
     copy_tables(copying(harness), CopyKind.RESYNC, [GOODS])
     judge(bench, shop, tmp_path)
+
+
+@pytest.mark.long
+def test_rows_that_move_between_chunks_with_minimal_images_are_counted_and_repaired(
+    bench: Bench, shop: Shop, tmp_path: Path
+) -> None:
+    """The columns of such a row stand in no chunk and in no message."""
+
+    def verdicts() -> tuple[Verdict, ...]:
+        found = harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", GOODS))
+        assert found is not None
+        return differences({GOODS: found.scan().to_arrow()}, tmp_path / "content")
+
+    harness, lacking = opened(bench, shop, tmp_path, connections=1), {}
+    with shop.written(pause=0.0005, image="MINIMAL"):
+        copy_tables(copying(harness), CopyKind.BOOTSTRAP, [GOODS])
+    windows = shop.record(tmp_path / "capture")
+    harness = opened(bench, shop, tmp_path)
+    for number in range(windows):
+        harness.raw(number)
+        harness.entries(number)
+        (goods,) = (one for one in harness.tables(number).tables if one.table == GOODS)
+        lacking[harness.windows(number)[0].start] = goods.layers["snapshot"].not_removed
+    harness.settle()
+    dump_database(shop.server, DATABASE, tmp_path / "content")
+    (copied,) = (row for row in harness.pipeline.ledger.window_tables() if row.truncations and row.table == GOODS)
+    counted = lacking[copied.window_start]
+    (wrong,) = verdicts()
+    assert counted is not None
+    assert 0 < wrong.differing_rows <= counted.unseen  # a change behind the copy may take a row away
+    found = verify(harness.pipeline, place_of(shop.server), timeout=5, tables=[GOODS], repair=True)
+    assert found.repaired[GOODS].rows == wrong.differing_rows
+    harness.settle()
+    assert verdicts() == ()
 
 
 def test_a_copy_is_stopped_and_goes_on_or_is_given_up(bench: Bench, shop: Shop, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from dts_assets.model.frontier import Frontier
 from dts_assets.stages.change_columns import Counted
-from tests.stages.merging import ALL, EVERYTHING, again, batch, merged, shown, stored
-from tests.stages.minimal_worlds import MOVES, STAYS, UNSEEN, Minimal, in_world
-from tests.stages.worlds import DOINGS, HOUR, START, Change, Key, Shown, World
+from dts_assets.stages.row_folds import living_rows
+from tests.stages.merging import ALL, EVERYTHING, SHAPE, again, batch, merged, parts_of, shown, stored
+from tests.stages.minimal_worlds import MOVES, STAYS, UNSEEN, Minimal, in_world, moved
+from tests.stages.worlds import DOINGS, HOUR, START, Change, Key, Shown, World, at, row
 from tests.tiers import times
 
 HALVES = pytest.mark.parametrize(("follow_moves", "shares"), [(False, 1), (True, 1), (True, 3)])
@@ -78,6 +79,32 @@ def test_rows_that_were_never_seen_and_odd_histories(shares: int) -> None:
     for (world, number), one in found.items():
         alive[list(UNSEEN)[world]][number] = one.row[2]
     assert alive == {name: expected for name, (_, expected) in UNSEEN.items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows"),
+    [
+        pytest.param([moved(1, 2, 1)], 1, id="a row that moved"),
+        pytest.param([moved(1, 2, 1), moved(2, 3, 2), moved(3, 4, 3)], 1, id="a row that moved thrice"),
+        pytest.param([moved(1, 2, 1), moved(3, 4, 2)], 2, id="two rows"),
+        pytest.param([moved(1, 2, 1), Change("delete", row(0, number=2), None, at(1, 2))], 0, id="deleted"),
+        pytest.param([moved(1, 2, 1), Change("read", None, row(0, "copied", 2), at(1, 2))], 0, id="copied behind it"),
+        pytest.param([Change("read", None, row(0, "copied", 1), at(1, 0)), moved(1, 2, 1)], 0, id="copied before it"),
+        pytest.param(
+            [moved(1, 2, 1), Change("update", row(0, number=2), row(0, "told", 2), at(1, 2))], 0, id="told all of"
+        ),
+        pytest.param(
+            [moved(1, 2, 1), Change("update", row(0, number=2), row(0, "told", 2), at(1, 2), absent=("amount",))],
+            1,
+            id="told a part of",
+        ),
+    ],
+)
+def test_rows_that_still_lack_columns_of_a_row_that_nobody_has_seen_are_counted(
+    changes: list[Change], rows: int
+) -> None:
+    (operations,) = parts_of([batch(changes)], hashed=True)
+    assert living_rows(operations, SHAPE, fold_absent=True).not_removed.unseen == rows
 
 
 def test_tables_that_send_everything_fold_alike() -> None:
