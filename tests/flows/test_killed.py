@@ -74,6 +74,7 @@ def contents(harness: Harness, tables: Sequence[tuple[str, str]]) -> dict[str, l
     return {name: sorted(map(repr, rows)) for name, rows in found.items()}
 
 
+@pytest.mark.timeout(times(600, 1800))
 @pytest.mark.parametrize("format_name", ["dts-protobuf", pytest.param("drs-json-c", marks=pytest.mark.long)])
 def test_killed_at_random_moments(bench: Bench, tmp_path: Path, format_name: str) -> None:
     stream = STREAMS[format_name]()
