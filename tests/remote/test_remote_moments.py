@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dts_assets.flows.moments import TablesAt, tables_at
@@ -38,10 +39,14 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]
         yield made
 
 
+def texts(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.drop_columns(["_sum"]).to_pylist()))
+
+
 def rows_of(found: TablesAt) -> list[str]:
     (table,) = found.tables.values()
-    rows = sorted(map(repr, table.scan().to_arrow().drop_columns(["_sum"]).to_pylist()))
-    assert sorted(map(repr, read_rows(table).read_all().drop_columns(["_sum"]).to_pylist())) == rows
+    rows = texts(table.scan().to_arrow())
+    assert texts(read_rows(table).read_all()) == rows
     return rows
 
 
@@ -56,7 +61,7 @@ def test_moments_are_the_versions_and_what_lies_between_them(harness: Harness, t
         found = tables_at(pipeline, AtWindow(harness.windows(number)[0].start), tmp_path / f"window_{number}")
         assert found.begun
         if (tag := tag_of(harness.windows(number)[0])) in tags:
-            assert rows_of(found) == sorted(map(repr, stored.scan().use_ref(tag).to_arrow().to_pylist()))
+            assert rows_of(found) == texts(stored.scan().use_ref(tag).to_arrow())
         if number == 2:
             assert rows_of(found) == sorted(map(repr, harness.rows(*path)))
     changes = harness.rows("changelog", *path[1:])
@@ -65,4 +70,4 @@ def test_moments_are_the_versions_and_what_lies_between_them(harness: Harness, t
     assert between.begun
     assert rows_of(between) not in ([], rows_of(found))
     ((_, version),) = between.begun.items()
-    assert rows_of(between) != sorted(map(repr, stored.scan(snapshot_id=version).to_arrow().to_pylist()))
+    assert rows_of(between) != texts(stored.scan(snapshot_id=version).to_arrow())
