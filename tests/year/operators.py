@@ -139,7 +139,7 @@ class CursorLost(Event):
     holds_up = False
 
     def begin(self, world: World) -> None:
-        world.life.scheduler.cursor = None
+        world.life.scheduler.lose_cursor()
         world.meddle()
 
 

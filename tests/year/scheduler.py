@@ -73,6 +73,8 @@ class Run:
     due: datetime | None = None
     dead: bool = False
     """True if its process was killed, which Dagster notices later."""
+    forgotten: bool = False
+    """True if the sensor lost its cursor while the run went on, so that it may ask for the run's parts again."""
 
     @property
     def id(self) -> str:
@@ -192,6 +194,12 @@ class Scheduler:
     def end(self, run: Run, status: Status, now: datetime, trouble: Trouble = Trouble.UNKNOWN) -> None:
         run.status, run.ended, run.trouble = status, now, trouble
         self.leases.give_back(run)
+
+    def lose_cursor(self) -> None:
+        """Begin again as a new sensor, which does not know what it has asked for."""
+        self.cursor = None
+        for run in self.runs:
+            run.forgotten |= run.unfinished
 
     def forget_ended(self) -> None:
         """Purge the runs that have ended, and their keys."""

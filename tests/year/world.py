@@ -374,8 +374,9 @@ class World:
     def _succeed(self, run: Run) -> None:
         self.counts["done"] += 1
         self.life.scheduler.end(run, Status.SUCCESS, self.clock(self.machine))
+        since = f"{self.meddled}{' as forgotten' if run.forgotten else ''}"
         for part, cause in run.cause.items():
-            self.life.served[part, f"{cause} {self.meddled}"] += 1
+            self.life.served[part, f"{cause} {since}"] += 1
 
     def _move_group(self, pipeline: MemoryPipeline) -> None:
         before = dict(self.life.group.stands)
