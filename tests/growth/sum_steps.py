@@ -49,7 +49,7 @@ def _columns(count: int) -> list[SqlColumn]:
     """Return a column for each 25: a database lets a table have 4,096, and texts of megabytes measure the memory alone."""
     found = (
         sql_column(SummedColumn(number + 1, f"c{number}", "int"), ServerColumn(f"c{number}", "bigint", "bigint"))
-        for number in range(count // 25)
+        for number in range(max(1, count // 25))
     )
     return [one for one in found if one is not None]
 
