@@ -82,15 +82,16 @@ def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: Copie
     Raises:
         CopyError: The definition of the table has changed meanwhile.
     """
-    began, done, total, jdbc = time.monotonic(), 0, len(copied.chunks), work.bootstrap.source.jdbc
-    if copied.left and jdbc is not None and not _reads_at_a_moment(server, source):
+    began, done, total, exact = time.monotonic(), 0, len(copied.chunks), server.is_mariadb
+    jdbc = work.bootstrap.source.jdbc
+    if copied.left and jdbc is not None and not _reads_at_a_moment(source, exact=exact):
         add_driver(work.spark(), jdbc)
     while copied.left:
         if work.stops():
             work.progress(f"copy: {copied.table} was stopped; it goes on where it is when it is asked for again")
             return copied
         try:
-            read = _read_wave(work, server, source, copied, copied.left[: work.bootstrap.connections])
+            read = _read_wave(work, server, source, copied, copied.left[: work.bootstrap.connections], exact=exact)
             altered = server.table(source.table).columns != copied.columns
         except TableAlteredError:
             altered = True
@@ -115,6 +116,8 @@ def _read_wave(
     source: SourceTable,
     copied: CopiedTable,
     wave: Sequence[CopiedChunk],
+    *,
+    exact: bool,
 ) -> list[ReadChunk]:
     """Return chunks that were read between two looks at the binlog.
 
@@ -123,9 +126,9 @@ def _read_wave(
         TableAlteredError: The table was altered while it was read.
         UnreachableDatabaseError: The server does not answer.
     """
-    pipeline, jdbc, exact = work.pipeline, work.bootstrap.source.jdbc, server.is_mariadb
+    pipeline, jdbc = work.pipeline, work.bootstrap.source.jdbc
     assert jdbc is not None, "the caller looks at the kind of source"
-    if _reads_at_a_moment(server, source):
+    if _reads_at_a_moment(source, exact=exact):
         return [_read_at_a_moment(work, server, source, copied)]
     lineage, path = lineage_now(pipeline), copies_path(pipeline, copied.table)
     target, low = pipeline.lake.target(path, pipeline.new_run()), server.place_of_binlog()
@@ -137,12 +140,12 @@ def _read_wave(
     return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
 
 
-def _reads_at_a_moment(server: MySqlServer, source: SourceTable) -> bool:
+def _reads_at_a_moment(source: SourceTable, *, exact: bool) -> bool:
     """Tell whether a table is read at one moment.
 
     No later change could mend its rows, and the sessions of Spark's tasks cannot tell the position of their snapshot.
     """
-    return not server.is_mariadb and not source.has_key
+    return not exact and not source.has_key
 
 
 def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:

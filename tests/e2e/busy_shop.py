@@ -64,8 +64,8 @@ class Shop:
     def written(self, *, seed: int = 5, pause: float = 0.002, image: str = "FULL") -> Iterator[None]:
         """Write to the shop for as long as the block takes, with row images as ``binlog_row_image`` has them.
 
-        MariaDB sends a REPLACE as an update, of which minimal images lack the columns that it sets to their defaults: nobody
-        can follow that, its own replicas neither.
+        MariaDB sends a REPLACE as an update, of which minimal images lack the columns that it sets to their defaults: no reader
+        of the binlog can follow that.
         """
         stop, new = Event(), "REPLACE" if image == "FULL" else "INSERT IGNORE"
 
