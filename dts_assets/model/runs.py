@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.witnesses import Witness
 
 LSN = "LSN"
 """Stands for the GTID in a run whose positions are places in PostgreSQL's write-ahead log."""
@@ -20,13 +21,17 @@ class ServerRange:
     """The least and greatest GTID number of one server.
 
     ``server`` is a GTID without its number (``uuid``, ``domain-server``). ``begun`` is the position of the BEGIN of the greatest
-    one, None without a BEGIN.
+    one, None without a BEGIN. ``witnesses`` are places of some transactions that begin in the run, ascending.
+    ``in_last`` is the greatest number at the run's last offset, -1 if the entry set there has none of the server. Rows of
+    earlier versions have no witnesses, and None.
     """
 
     server: str
     first: int
     last: int
     begun: SourcePosition | None = None
+    witnesses: tuple[Witness, ...] = ()
+    in_last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from dts_assets.model.gtids import greatest_numbers, server_and_number
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run, SeenCheckpoint, ServerRange
+from dts_assets.model.witnesses import join_witnesses
 
 _MOST_RUNS = 64
 """The most runs of a Kafka partition that cannot be joined.
@@ -46,6 +47,8 @@ def _joined(one: Run, other: Run) -> Run | None:
     if not alike or not forward or one.broken or other.broken:
         return None
     servers = {of.server: of for of in one.servers}
+    if one.last_offset != other.last_offset:
+        servers = {server: of if of.in_last is None else replace(of, in_last=-1) for server, of in servers.items()}
     for of in other.servers:
         known = servers.get(of.server)
         servers[of.server] = of if known is None else _joined_range(known, of)
@@ -67,7 +70,10 @@ def _joined(one: Run, other: Run) -> Run | None:
 def _joined_range(known: ServerRange, other: ServerRange) -> ServerRange:
     goes_on = other.last >= known.last and (other.begun is not None or other.last > known.last)
     begun = other.begun if goes_on else known.begun
-    return ServerRange(known.server, min(known.first, other.first), max(known.last, other.last), begun)
+    places = (known.witnesses, other.witnesses) if goes_on else (other.witnesses, known.witnesses)
+    bounds = min(known.first, other.first), max(known.last, other.last)
+    in_last = None if known.in_last is None or other.in_last is None else max(known.in_last, other.in_last)
+    return ServerRange(known.server, *bounds, begun, join_witnesses(*places), in_last)
 
 
 def _places(run: Run) -> Iterator[tuple[str, SourcePosition]]:

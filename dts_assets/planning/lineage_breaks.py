@@ -15,6 +15,7 @@ from dts_assets.model.gtids import server_and_number
 from dts_assets.model.lineages import Doubt
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run, ServerRange
+from dts_assets.model.witnesses import Witness, join_witnesses
 
 
 @dataclass(slots=True, eq=False)
@@ -118,13 +119,14 @@ class _Told:
 class _Known:
     """The lineages that one Kafka partition has shown up to an offset.
 
-    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN. ``last_numbers`` are those of
-    the runs that reach ``last_offset``.
+    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN, ``witnesses`` those of
+    the runs of the present lineage. ``last_numbers`` are those of the runs that reach ``last_offset``.
     """
 
     kafka_partition: int
     numbers: dict[str, int] = field(default_factory=dict)
     begun: dict[str, SourcePosition | None] = field(default_factory=dict)
+    witnesses: dict[str, list[tuple[Witness, ...]]] = field(default_factory=dict)
     told: list[_Told] = field(default_factory=list)
     now: _Told | None = None
     turns: list[tuple[int, FoundBreak | None]] = field(default_factory=list)
@@ -145,6 +147,8 @@ class _Known:
         back, again = run.first <= now.highest, run.last <= now.highest
         if run.broken or any(self._begun_elsewhere(one) for one in run.servers):
             return True
+        if news and self._passes_elsewhere(run):
+            return True
         if number > self.numbers.get(server, -1):
             return back or server not in self.numbers
         if run.begins and not back:
@@ -155,6 +159,27 @@ class _Known:
         """Tell whether the last transaction seen, which may have come in part, is told by another server's binlog."""
         before = self.begun.get(one.server)
         return one.last == self.numbers.get(one.server) and None not in (one.begun, before) and one.begun != before
+
+    def _passes_elsewhere(self, run: Run) -> bool:
+        """Tell whether a run goes through known transactions, none of them where this lineage had it.
+
+        Positions may go on growing from one binlog to another. Only a transaction that both have can tell them apart. Where
+        witnesses have none in common, another binlog is taken for sure: a lineage too many puts nothing in another order.
+        """
+        again = False
+        for one in run.servers:
+            last = self.numbers.get(one.server, -1)
+            mine = {witness for witness in one.witnesses if witness[0] <= last} if one.first <= last else set()
+            if not mine.isdisjoint(self._witnesses_of(one.server) if mine else ()):
+                return False
+            again |= bool(mine)
+        return again and bool(self.witnesses)
+
+    def _witnesses_of(self, server: str) -> tuple[Witness, ...]:
+        """Return the witnesses of a server in the present lineage; runs are joined only where somebody asks."""
+        told = self.witnesses.get(server, [])
+        told[:] = [join_witnesses(*told)]
+        return told[0]
 
     def see_by_clock(self, run: Run, servers: Iterable[ServerRange]) -> None:
         if self.now is None:
@@ -189,6 +214,7 @@ class _Known:
         self.now = _Told.by(found, run)
         self.told.append(self.now)
         self.turns.append((run.first_offset, found))
+        self.witnesses.clear()
 
     def _go_on(self, run: Run, servers: Iterable[ServerRange]) -> None:
         if self.now is None:
@@ -198,10 +224,14 @@ class _Known:
         if run.last_offset != self.last_offset:
             self.last_offset, self.last_numbers = run.last_offset, {}
         for one in servers:
-            self.last_numbers[one.server] = max(self.last_numbers.get(one.server, -1), one.last)
+            in_last = one.last if one.in_last is None else one.in_last
+            if in_last >= 0:
+                self.last_numbers[one.server] = max(self.last_numbers.get(one.server, -1), in_last)
             before = self.numbers.get(one.server, -1)
             if one.last >= before and (one.begun is not None or one.last > before):
                 self.begun[one.server] = one.begun
+            if one.last >= before and one.witnesses:
+                self.witnesses.setdefault(one.server, []).append(one.witnesses)
             if one.last > before:
                 self._put_place(one, before)
                 self.numbers[one.server] = one.last

@@ -233,6 +233,24 @@ class _Piece:
     limit: int
 
 
+def _in_order(pieces: list[_Piece]) -> list[_Piece]:
+    """Return pieces so that the rest of a torn transaction lies behind all breaks before its begin.
+
+    Only the Kafka partition that saw the rest knows of it. The group behind it may begin with that transaction elsewhere.
+    """
+    for place in reversed(range(len(pieces))):
+        rest = pieces[place].group[0]
+        while rest.by_gtid and rest.hi == math.inf and place + 1 < len(pieces) and _precedes(pieces[place + 1], rest):
+            pieces[place], pieces[place + 1] = pieces[place + 1], pieces[place]
+            place += 1
+    return pieces
+
+
+def _precedes(piece: _Piece, rest: FoundBreak) -> bool:
+    first = piece.group[0]
+    return first.by_gtid and first.hi < math.inf and first.server == rest.server and piece.limit < rest.lo
+
+
 @dataclass(frozen=True, slots=True)
 class _ShardBreaks:
     """The breaks of one shard in their order. ``guessed`` are places of groups whose order follows from clocks alone."""
@@ -250,7 +268,7 @@ class _ShardBreaks:
         groups, guessed = order_groups(
             merge_breaks(one for breaks in partitions.values() for one in breaks.found), synced
         )
-        pieces = [_Piece(group, limit) for group in groups for limit in limits_of(group)]
+        pieces = _in_order([_Piece(group, limit) for group in groups for limit in limits_of(group)])
         runs = (run for breaks in partitions.values() for run in breaks.runs)
         servers = frozenset(one.server for run in runs for one in run.servers)
         return cls(partitions, groups, guessed, pieces, synced, servers)
@@ -264,28 +282,30 @@ class _ShardBreaks:
         own = {found: self._own(found) for found in partition.found}
         unseen = [place for place in range(len(self.pieces)) if place not in own.values()]
         rule: list[Break] = []
+        since = 0  # what stands before a break that was seen lies behind no later one, whatever its number
         for offset, found in partition.turns:
             place = -1 if found is None else own[found]
             while unseen and unseen[0] < place:
-                rule += self._unseen(unseen.pop(0), partition)
+                rule += self._unseen(unseen.pop(0), partition, since)
+            since = offset
             time = datetime.max if found is None else found.time
             by_gtid = found is not None and found.by_gtid
             inside = None if found is None or found.inside is None else tuple(sorted(found.inside.items()))
             rule.append(Break(place, self._seen(place), time, offset, by_gtid, inside=inside))
-        return [*rule, *(one for place in unseen for one in self._unseen(place, partition))]
+        return [*rule, *(one for place in unseen for one in self._unseen(place, partition, since))]
 
     def _own(self, found: FoundBreak) -> int:
         """Return the place at which a Kafka partition's own break stands: that of its first new transaction."""
         places = [place for place, piece in enumerate(self.pieces) if found in piece.group]
         return max(place for place in places if place == places[0] or self.pieces[place].limit < found.hi)
 
-    def _unseen(self, place: int, partition: PartitionBreaks) -> Iterator[Break]:
+    def _unseen(self, place: int, partition: PartitionBreaks, since: int) -> Iterator[Break]:
         group, seen = self.pieces[place].group, self._seen(place)
         if group[0].hi == math.inf:  # only the rest of a transaction lies behind it, in the partition that saw it
             return
         by_number, surely = partition.passes(dict(seen)) if group[0].by_gtid else (True, None)
         offset = None if by_number else _EVERY if surely is None else surely
-        yield Break(place, seen, min(one.time for one in group), offset, group[0].by_gtid, surely)
+        yield Break(place, seen, min(one.time for one in group), offset, group[0].by_gtid, surely, since)
 
     def _seen(self, place: int) -> tuple[tuple[str, int], ...]:
         """Return the greatest number before a break for every server.
@@ -341,7 +361,7 @@ class _ShardBreaks:
         seen = {found.kafka_partition for found in group}
         unseen = [breaks for partition, breaks in self.partitions.items() if partition not in seen]
         known = max(0, *(one.lo for one in group)) == limit_of(group)
-        return not unseen or (known and all(one.passes(dict(self._seen(place))) != (False, None) for one in unseen))
+        return not unseen or (known and all(one.passes(dict(self._seen(place)))[0] for one in unseen))
 
     def _counted(self, server: str, number: int, group: BreakGroup) -> bool:
         """Return whether a CHECKPOINT has a transaction and none from behind a break."""

@@ -17,6 +17,7 @@ from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition, file_number
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.runs import LSN, Run, SeenCheckpoint, SeenStatement, ServerRange
+from dts_assets.model.witnesses import MIXING, Witness, join_witnesses
 from dts_assets.stages.entry_columns import BEGIN, CHECKPOINT, DDL, DML, EntryColumns, Numbers
 from dts_assets.stages.log_places import LogPlaces
 from dts_assets.wire.columns.buffers import rows_by_code
@@ -54,6 +55,8 @@ class _Open:
     repeats: int = 0
     servers: dict[str, tuple[int, int]] = field(default_factory=dict)
     begun: dict[str, tuple[int, int]] = field(default_factory=dict)
+    witnesses: dict[str, tuple[Witness, ...]] = field(default_factory=dict)
+    in_last: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -203,14 +206,18 @@ class RunTracker:
             known.runs.append(run)
             if broken:
                 known.highest, passed = (-1, -1), 0
-        run.last_offset = int(columns.offsets[end - 1])
+        if (last_offset := int(columns.offsets[end - 1])) != run.last_offset:
+            run.last_offset, run.in_last = last_offset, {}
+        for server, greatest in entries.in_last(start, end):
+            run.in_last[server] = max(run.in_last.get(server, -1), greatest)
         run.first, run.last = min(run.first, first), max(run.last, last)
         run.last_time = max(run.last_time, latest)
         run.repeats += passed
         known.highest, known.previous = max(known.highest, last), last
         known.latest = max(known.latest, latest)
-        for server, (least, greatest), place in entries.servers(start, end):
+        for server, (least, greatest), place, witnesses in entries.servers(start, end):
             before = run.servers.get(server, (least, greatest))
+            run.witnesses[server] = join_witnesses(witnesses, run.witnesses.get(server, ()))
             run.servers[server] = (min(before[0], least), max(before[1], greatest))
             _put_begun(run.begun, server, place, before=before[1], number=greatest)
             _put_begun(known.begun, server, place, before=known.seen.get(server, -1), number=greatest)
@@ -284,16 +291,36 @@ class _Entries:
             before = np.maximum.accumulate(np.concatenate(([seen.get(name, -1)], numbers)))[:-1]
             yield from rows[self.begins[rows] & (numbers <= before)].tolist()
 
-    def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int] | None]]:
+    def servers(
+        self, start: int, end: int
+    ) -> Iterator[tuple[str, tuple[int, int], tuple[int, int] | None, list[Witness]]]:
         """Yield the least and the greatest GTID number of each server among some entries.
 
-        With them comes the place of the last BEGIN of the greatest one, None without a BEGIN.
+        With them come the place of the last BEGIN of the greatest one, None without a BEGIN, and the witnesses.
         """
         for name, rows in self._by_server(slice(start, end)):
             numbers = self.numbers[rows]
             greatest = int(numbers.max())
             begun = rows[(numbers == greatest) & self.begins[rows]]
-            yield name, (int(numbers.min()), greatest), self.columns.place(int(begun[-1])) if len(begun) else None
+            place = self.columns.place(int(begun[-1])) if len(begun) else None
+            yield name, (int(numbers.min()), greatest), place, self._witnesses(rows)
+
+    def in_last(self, start: int, end: int) -> Iterator[tuple[str, int]]:
+        """Yield the greatest GTID number of each server among the entries at the last offset of a stretch."""
+        offsets = self.columns.offsets
+        first = int(np.searchsorted(offsets[start:end], offsets[end - 1]))
+        yield from ((name, int(self.numbers[rows].max())) for name, rows in self._by_server(slice(start + first, end)))
+
+    def _witnesses(self, rows: Numbers) -> list[Witness]:
+        """Return the witnesses of some entries of one server; a statement outside a transaction begins one, too."""
+        first = rows[self.begins[rows] | (self.columns.kinds[rows] == DDL)]
+        numbers = self.numbers[first]
+        if (numbers[1:] <= numbers[:-1]).any():
+            numbers, places = np.unique(numbers, return_index=True)
+            first = first[places]
+        kept = witnesses_among(numbers)
+        began = map(self.columns.place, first[kept].tolist())
+        return [(number, *place) for number, place in zip(numbers[kept].tolist(), began, strict=True)]
 
     def _by_server(self, some: slice) -> Iterator[tuple[str, Numbers]]:
         """Yield each server that some entries have a GTID of, with their rows, ascending.
@@ -316,6 +343,15 @@ class _Entries:
         return f"{self.server(row)}:{self.numbers[row]}" if self.numbered(row) else None
 
 
+def witnesses_among(numbers: Numbers) -> Numbers:
+    """Return the indices of the numbers that are witnesses; ``numbers`` are ascending, none of them twice."""
+    ranks = numbers.astype(np.uint64)
+    for shift, multiplier in MIXING:
+        ranks = (ranks ^ (ranks >> np.uint64(shift))) * np.uint64(multiplier)
+    ahead, behind = np.minimum.accumulate(ranks), np.minimum.accumulate(ranks[::-1])[::-1]
+    return np.flatnonzero((ranks == ahead) | (ranks == behind))
+
+
 def _put_begun(
     begun: dict[str, tuple[int, int]], server: str, place: tuple[int, int] | None, *, before: int, number: int
 ) -> None:
@@ -328,7 +364,10 @@ def _put_begun(
 
 def _frozen(shard: str, run: _Open) -> Run:
     places = {name: SourcePosition(0, *place) for name, place in run.begun.items()}
-    servers = tuple(ServerRange(name, *bounds, places.get(name)) for name, bounds in sorted(run.servers.items()))
+    servers = tuple(
+        ServerRange(name, *bounds, places.get(name), run.witnesses[name], run.in_last.get(name, -1))
+        for name, bounds in sorted(run.servers.items())
+    )
     return Run(
         shard, run.first_offset, run.last_offset, SourcePosition(0, *run.first), SourcePosition(0, *run.last),
         _instant(run.first_time), _instant(run.last_time), run.server_id, run.gtid, run.begins, servers, run.broken,

@@ -230,6 +230,12 @@ def has_mixed_sets(told: Story) -> bool:
     return any(count > 1 and len(binlogs) > 1 for count, binlogs in sets.values())
 
 
+def has_several(told: Story) -> bool:
+    """Return whether GTIDs of several servers come in sets of several events."""
+    servers = {(one.gtid or "").replace("-", ":").rpartition(":")[0] for one in told.delivered}
+    return len(servers) > 1 and any(one.entry > 0 for one in told.delivered)
+
+
 def has_torn_sets(told: Story) -> bool:
     """Return whether a set has one transaction from two binlogs: nothing that is stored tells its parts apart."""
     parts: dict[tuple[int, int, int], set[int]] = {}
@@ -244,7 +250,7 @@ def shapes(draw: st.DrawFn, *, gtids: bool) -> Shape:
     with_gtids: list[Names] = ["mysql", "mariadb"]
     names = st.sampled_from(with_gtids if gtids else list[Names](["none"]))
     ahead = st.sampled_from([0, 0, -3, 3]) if gtids else st.just(0)
-    base = st.sampled_from([1, 10, 100, 500])
+    base = st.sampled_from([1, 4, 10, 12, 20, 100, 500])
     three = st.integers(1, 3)
     return Shape(
         draw(three), draw(names), draw(st.booleans()), draw(st.tuples(ahead, ahead, ahead)),
