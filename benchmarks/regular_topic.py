@@ -23,6 +23,7 @@ from dts_assets.model.runs import Run, SeenCheckpoint, ServerRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
+from dts_assets.model.witnesses import join_witnesses
 from dts_assets.planning.staleness import FORMAT_INPUT, generation, input_text, raw_input
 
 MESSAGES = 100
@@ -93,6 +94,11 @@ def raw_mark_of(topic: RegularTopic, cell: Cell, *, closed_by: ClosedBy = Closed
     )  # fmt: skip
 
 
+def _range(first: int, last: int) -> ServerRange:
+    places = ((number, 1, 1_000 * number) for number in range(first, last + 1))
+    return ServerRange(SERVER, first, last, SourcePosition(0, 1, 1_000 * last), join_witnesses(places), in_last=last)
+
+
 def entries_mark_of(topic: RegularTopic, raw: RawWindow, *, decoding: str) -> IngestWindow:
     """Return the mark of entries that belongs to a mark of raw."""
     offsets, partition, window = raw.offsets, raw.kafka_partition, raw.window
@@ -110,7 +116,7 @@ def entries_mark_of(topic: RegularTopic, raw: RawWindow, *, decoding: str) -> In
     count, at = len(offsets), offsets.end - 1
     run = Run(
         "", offsets.start, at, first, last, window.start, raw.last_time or window.start, 1, gtid, begins=True,
-        servers=(ServerRange(SERVER, place, end, SourcePosition(0, 1, 1_000 * end)),), broken=False, repeats=0,
+        servers=(_range(place, end),), broken=False, repeats=0,
     )  # fmt: skip
     delivery = CellDelivery(
         offsets.start, at, count, 0, 0, (),

@@ -55,7 +55,10 @@ def cuts(count: int) -> dict[datetime, Cut]:
 
 def run(number: int, *, falls: bool = False, gtid: bool = True, shard: str = "", servers: int = 1) -> Run:
     first = 10_000_000 - 9 * number if falls else 9 * number
-    of = [ServerRange(SERVER if one == 0 else f"s{one}", 2 * number + 1, 2 * number + 2) for one in range(servers)]
+    numbers = 2 * number + 1, 2 * number + 2
+    witnesses = tuple((one, 5, first + 2 * place) for place, one in enumerate(numbers))
+    names = [f"s{one}" if one else SERVER for one in range(servers)]
+    of = [ServerRange(name, *numbers, at(first + 2), witnesses, in_last=numbers[1]) for name in names]
     time = START + number * MINUTE
     return Run(
         shard,
