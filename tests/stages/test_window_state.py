@@ -137,21 +137,23 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "3U~pXR?Tl4MHHWny@dlOB9tROM5r7h;e3_!gb=8LLlNqcgEiiLYfn9%-R{gL3J57~8mWLPB^Fnt(C(L=1dvMaRdTN2gp^CqJ@XHQw=;I^P(|AGvfBB2AHVs%"
-    "-<uy2MLFMmly^Z&+5%}O8*QHh8F(RWbwMaejzq+HW4wX<c`u?N6^aRPC$mF`h9SclCP;eMFBZvAMgfEpT>Q^AD8nNy@@)F}#L2<<ydNoYU<@=Qp!<Vn=yyPv"
-    "LE=$I$(Q843`0YI@}1bFidHkn$Fa}f&YU(Cn8)nXX+NXQ<j@7j$8fYU`;X}@+SdS0@FsOSlKkenydf1;pi!`nig6@p5O7SB44pPOod6S6+Zo4n5j+xmj6)?4"
-    "e2KaG;>GOz)5*3*OEK;E^!gIi>mFUcv2dgA(1m&(>I-YIw6x%S{1K&V%ZqC(tBW`53(JGCCE2t3m%FLFx_oUeIOLdvR1H{16#hA5-~5!OvP}b!z596kO%B_6"
-    "fnk$Mzy&{Wo2kUGyL8_yr+(<-H6p}3>I%8H9Shop$ILzQL)Kz~@`l<BAVVmw*XtjqOg1{Od2)G7m4CBHbcDYldb!7dyS247D~E2NHjyD#R{SBxd*$NFDOV5{"
-    ")XMZ9xVvd2LZI$$97aNJ7uklc?Cn3)<Gn|R9t#l=-}CU&$pNS513S@6{mP5VtGJlQzqw#&_AAzfzsR*)zrO$V-A@Mk)MV<HXIlda;W~s3=2~%a*QXzpyXUkC"
-    "h@w164bhLY5CWh|&Sb`*?48b+vDCM&C1@%VW%n1k9ZU!+_jVEu)qZNAnK1eCyPTcR-+<R1?SQU_<E+hEZKS6LIuAlvXMQC0C^f`2kR!ga1Sp%^8z6x+FWB5K"
-    "2e$Ql5zUl9{2x5)Tm~)&@2$VDLX^e0pqsAX$3yP78Ud#c$gSK3&X9PU57P~%+DzO}P`5%wo`7)e%-p4XV5m(rt?f*9SP+0~C575!O`FxKUagMq-$q8?i$I{0"
-    "-u{mxZkUbM#TwGbtP7Qtx3B~Y;j!}&zZj3S#>^&(<3~bSNg*Uy=f-A5Td9nk&m1c3G7{w;l@$HIB=3$R&?K)Wm>sw?W5KT)BRf|?v|i$lDzB#MdK4Qmb#@Z_"
-    "0f=qQ%PaX^E#Y@Ac-^l(@_Pa3G@ufD?DLp|r%;>=US27hl@ig+_Fs>tVxl>oj;1n-#vXM25E=zO#7N~86meA(L2JOYZTo^&9F2sdp=p4dXXi5!b(`3!O6p%V"
-    "DPqFHD4qmm50RniEk)lXaT}XgkM#T2Out$kNQWwHMc^LCg}@!B9*ww?dq2-qPVbD~B{koxO%c0RM%ZtzeCK=L*NWoC*HMirS^M<!TVLEhInW>*F9f^AJ?uU5"
-    "xtTRhkK_guaBU2H{7+Kd_vHgkmfdsNJxe-FxN<Ai<tev@0#KcseiX_b?DuD}q|DvTT|a6nFXF_M+?l?vvs6DY<jxapx;y$MM9zstChQ@)K=+?uq`L`iQC4=d"
-    "@uDL>&d0)ZmKV>?b;@PWtS6oycIEv6_wmu_HmI^QkE!D2**p3Sn(!@)y0tIwe0AIY4|PLK>;"
+    "3wQyYR?Tl4MHHWn?Z5#Ei3s(G4-qPdNI3l>Js||D;828m<ggm=zO|<w&u({S69t46Cyi7<h{WNF6q^0AlK@iby-Lm%oRD(qxo7@?@MhMI9Z;lA"
+    "FRPue_ul;8`~BX0n<&cp>JNDrq@*p7wPdC3b07mRq^&LpCCQ<PIJd_e$R7_P8d9N{0CzGwbZ8hdoMD2b_kF!chB68ul;Gljwn7;mX_2SX$0ttq"
+    "$LIY>k^RDeEdkx{H$%Szq8KC|b(DNT-p(*I^e5klU8-m`b9@~8{PoOfQ-SxGdot~3w3!^Z;P@DhF;@G1dW-QjKoh)4osJ~Gx-Pe+q6!QO)}bCp"
+    "f(8M{Ym%YU2B#C?Mb$>e@wx~ei9N=lk_W!TyZYk!-29WtHoK*maeQ+18Z;Uny?$%qR>PqSjRrIpmf+g81?PkJDP6k0xOC&@;_b%5^}*PZ>{<Pb"
+    "-Bey)ymlox;CKhAY*<DV{yt@2exIhYO#_g<b<BQ~!$z(#Y*Goh;0JCql^AxH?iS0bAG(-EgqTNNA-6YTLA&snxrctpT1-%GtJMH9gyL$W@m|WL"
+    "-GSBPi({(%lSQH<{1ws5JqFyZFD+R)bOW`D6=G%j4>8^@7gtWXf>4)MX8yq4N+S^hb+_U$5^_V|Hgsig_mLTI|9IfB5CQQ$50g&zIXxTH60_8="
+    "Jg>Zr^*sJv35Laf#k%k(nZ5JNJ73)Ya9~bNrhb09Hjof5LufPCigm6}-Yu8sv<Zl!JWh*3KgvP~fGRnY6$WMRWWJ20zBQYmsYsOFukSWkVM-wP"
+    "u^P&G+1ar)Iy=?M^EY>QX0;8>yshCVX<>GMLJGOPnV9tKrbRj??76sp=H~NP;F3o>U^sY`wOOl;lrYK7gAkUPA4xMx3$hex#+=3ype&xRfId=7"
+    "GpJt<dh0hG&6Ftp7d-1sdM*a<wZAS?oQtt8aibcKhum-30jCbgwcG{Hu-I20rC301Ce{<w%21I#5N<6iaw#7cbRvdIwM=$c5P)kXy2GH36suLU"
+    "S{>!ThAeszfj}p{-S0-VQEar%^VS@*&apRdA?>x;)$$O(7>~5ZY$A!{M?zVN7BAG6!e+%-sf?V@94PE;5?c(aH~N1;-Wo?>h*eGScHqv8n@qJZ"
+    "vUwRq8zpj7c{!yequ5Bn?c>-FKx~-0yp-RYCH$fsOf+nqkdfbWK&Jsk$#9>=96W^$LD%J_qPbBbnz{b}qp1|p98E`48AVeYbo~%)jSng0`4TF8"
+    "(-eZyfN9&cb6RmY5)Rvx0dAg~&qUO1Vs|X5ebq$Agv8L#kg|u!u;^#HSChDn4YNo3eQTy)tq!C^6}CTck76xwN2y06uH^PlGnJEjqqk7q_v%xH"
+    "T`$v2Zr}LY_r9rXa^s7v&XlZw^vRu1?;h_PkP9yaJJbX0ck)>=TQpjd7np!s!@$S?BsFgh`Op;0)|u>{CLJbRxt1Dw%C(^YROhB2g>n<$7^ktM"
+    "%-zaeKWZv3;-sM5sY%yqY92Lma}OK+rg?plv%(^i>LG@pyL%YvRzh2pmEBx;F%ci-V_`bY^;375a@i}^6VDI3a(%#ke5krMRkh4xO22k{haW=|"
+    "zG6|g{@K0H@7DeW0{U?a"
 )
-"""A state of version 10, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 11, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:
