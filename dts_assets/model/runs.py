@@ -22,15 +22,15 @@ class ServerRange:
 
     ``server`` is a GTID without its number (``uuid``, ``domain-server``). ``begun`` is the position of the BEGIN of the greatest
     one, None without a BEGIN. ``witnesses`` are places of some transactions that begin in the run, ascending.
-    ``in_last`` is the greatest number at the run's last offset, -1 if the entry set there has none of the server. Rows of
-    earlier versions have no witnesses, and None.
+    ``in_last`` is the greatest number at the run's last offset, -1 if the entry set there has none of the server. Both are None
+    in rows of earlier versions.
     """
 
     server: str
     first: int
     last: int
     begun: SourcePosition | None = None
-    witnesses: tuple[Witness, ...] = ()
+    witnesses: tuple[Witness, ...] | None = None
     in_last: int | None = None
 
 

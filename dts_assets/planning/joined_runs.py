@@ -70,10 +70,10 @@ def _joined(one: Run, other: Run) -> Run | None:
 def _joined_range(known: ServerRange, other: ServerRange) -> ServerRange:
     goes_on = other.last >= known.last and (other.begun is not None or other.last > known.last)
     begun = other.begun if goes_on else known.begun
-    places = (known.witnesses, other.witnesses) if goes_on else (other.witnesses, known.witnesses)
+    places = [one.witnesses or () for one in ((known, other) if goes_on else (other, known))]
     bounds = min(known.first, other.first), max(known.last, other.last)
     in_last = None if known.in_last is None or other.in_last is None else max(known.in_last, other.in_last)
-    return ServerRange(known.server, *bounds, begun, join_witnesses(*places), in_last)
+    return ServerRange(known.server, *bounds, begun, join_witnesses(*places) or None, in_last)
 
 
 def _places(run: Run) -> Iterator[tuple[str, SourcePosition]]:

@@ -169,7 +169,8 @@ class _Known:
         again = False
         for one in run.servers:
             last = self.numbers.get(one.server, -1)
-            mine = {witness for witness in one.witnesses if witness[0] <= last} if one.first <= last else set()
+            told = one.witnesses if one.witnesses and one.first <= last else ()
+            mine = {witness for witness in told if witness[0] <= last}
             if not mine.isdisjoint(self._witnesses_of(one.server) if mine else ()):
                 return False
             again |= bool(mine)

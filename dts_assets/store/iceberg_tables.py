@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import IcebergType, NestedField, StructType
+from pyiceberg.types import IcebergType, ListType, NestedField, StructType
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import quoted, same_name, widened
@@ -141,9 +141,9 @@ def _load_or_create(catalog: Catalog, identifier: Identifier, layout: TableLayou
 def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType]) -> pa.Schema:
     """Widen a table to hold ``columns``, and return its new Arrow schema with field ids.
 
-    ``columns`` are names and lake types: ``("id", "bigint")``. New columns, and new fields of structs, go to the end; int, float
-    and decimal widen as Iceberg allows. A column that the table already has in a wider type stays as it is, and a column whose
-    name differs in case only is spelled as in ``columns`` from then on.
+    ``columns`` are names and lake types: ``("id", "bigint")``. New columns, and new fields of structs and of lists of structs, go
+    to the end; int, float and decimal widen as Iceberg allows. A column that the table already has in a wider type stays as it
+    is, and a column whose name differs in case only is spelled as in ``columns`` from then on.
 
     Raises:
         LakeTableError: A column's type and the wanted type have no common wider type.
@@ -184,6 +184,11 @@ def _widen(
     one, other = lake_type(found), lake_type(wanted)
     if one == other:
         return respelled
+    if isinstance(found, ListType) and isinstance(wanted, ListType) and isinstance(found.element_type, StructType):
+        element = found.element_field
+        return (
+            _widen(update, table, Fields(StructType(element)), (*path, element.name), wanted.element_type) or respelled
+        )
     wide = widened(one, other)
     if wide is None:
         raise LakeTableError(

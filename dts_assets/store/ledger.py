@@ -409,11 +409,10 @@ class Ledger:
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:
-        """Return the table, widened by columns that an earlier version of dts-assets did not know."""
-        declared = LEDGER_COLUMNS[name]
-        if {column for column, _ in declared} <= set(table.schema().column_names):
+        """Return the table, widened by columns and fields that an earlier version of dts-assets did not know."""
+        if set(SYSTEM_TABLES[name].schema.column_names) <= set(table.schema().column_names):
             return table
-        evolve(self._catalog, self._identifier(name), declared)
+        evolve(self._catalog, self._identifier(name), LEDGER_COLUMNS[name])
         return self._catalog.load_table(self._identifier(name))
 
     def _identifier(self, name: str) -> tuple[str, str]:

@@ -32,12 +32,16 @@ from dts_assets.model.ledger_rows import (
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
+from dts_assets.model.runs import Run, ServerRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
+from dts_assets.store.ledger_columns import LEDGER_COLUMNS
+from dts_assets.store.schemas import SYSTEM_TABLES
+from dts_assets.store.types import iceberg_schema
 from tests.ledger_rows import cut_row, quarantine
 from tests.tiers import examples
 
@@ -105,6 +109,29 @@ class TestRoundTrips:
     def test_clearing_what_does_not_exist_makes_nothing(self, ledger: Ledger, catalog: Catalog) -> None:
         ledger.replace_windows([cell(0, 0)], [])
         assert catalog.list_namespaces() == []
+
+    def test_a_table_of_an_earlier_version_gets_the_fields_inside_its_lists(
+        self, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A run's servers had neither witnesses nor the number in their last set."""
+        later = ",witnesses:array<array<bigint>>,in_last:bigint"
+        before = tuple((name, text.replace(later, "")) for name, text in LEDGER_COLUMNS["windows"])
+        assert before != LEDGER_COLUMNS["windows"]
+        of = (ServerRange("uuid", 1, 9, SourcePosition(0, 3, 700)), ServerRange("with none", 4, 4))
+        run = Run(
+            "", 5, 9, SourcePosition(0, 3, 4), SourcePosition(0, 3, 900), GRID.start, GRID.start, 7, "uuid:1", begins=True,
+            servers=of, broken=False, repeats=0,
+        )  # fmt: skip
+        earlier = changed(ingest(0, 0), runs=(run, changed(run, first_offset=7)))
+        with monkeypatch.context() as then:
+            layout_before = changed(SYSTEM_TABLES["windows"], schema=iceberg_schema(before))
+            then.setattr("dts_assets.store.ledger.SYSTEM_TABLES", {**SYSTEM_TABLES, "windows": layout_before})
+            Ledger(catalog, "shop").replace_windows([cell(0, 0)], [earlier])
+        assert Ledger(catalog, "shop").windows() == [earlier]
+        known = changed(of[0], witnesses=((1, 3, 4), (9, 3, 700)), in_last=9)
+        now = changed(ingest(0, 1), runs=(changed(run, servers=(known, changed(of[1], witnesses=(), in_last=-1))),))
+        Ledger(catalog, "shop").replace_windows([cell(0, 1)], [now])
+        assert Ledger(catalog, "shop").windows() == [earlier, now]
 
     def test_raw_windows(self, ledger: Ledger) -> None:
         rows = [raw(0, 0), changed(raw(1, 0), first_time=None, last_time=None, messages=0, closed_by=ClosedBy.END)]
