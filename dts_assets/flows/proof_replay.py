@@ -117,10 +117,12 @@ class Replay:
         for name in sorted(set(self.databases) - self._there):
             self._make(name)
         for rows in parts:
-            columns = (rows[name].to_pylist() for name in ("lineage", "file", "position", "kind", "text", "database"))
-            for *place, kind, text, database in zip(*columns, strict=True):
+            names = ("lineage", "file", "position", "kind", "text", "otherwise", "database")
+            for *place, kind, text, otherwise, database in zip(
+                *(rows[name].to_pylist() for name in names), strict=True
+            ):
                 if kind == ROW_KIND:
-                    self._change(text, SourcePosition(*place))
+                    self._change(text, otherwise, SourcePosition(*place))
                 elif text.strip():
                     self._statement(text, database or "", SourcePosition(*place))
         self.server.commit()
@@ -130,12 +132,15 @@ class Replay:
         self.server.run(f"CREATE DATABASE {quoted(database)} CHARACTER SET utf8mb4")
         self._there.add(database)
 
-    def _change(self, text: str, position: SourcePosition) -> None:
+    def _change(self, text: str, otherwise: str | None, position: SourcePosition) -> None:
         if text.startswith("--"):  # nobody can write it; whoever made the rows has counted it
             return
         self.done.changes += 1
         try:
-            self.done.missed += self.server.run(text) == 0
+            found = self.server.run(text) > 0
+            if not found and otherwise is not None:
+                found = self.server.run(otherwise) > 0
+            self.done.missed += not found
         except StatementRefused as error:
             self._refused(position, "change", error)
         self._open += 1

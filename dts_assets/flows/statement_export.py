@@ -40,7 +40,7 @@ from dts_assets.stages.statement_script import (
     statement_script_rows,
     without_truncations,
 )
-from dts_assets.stages.statements import READ_COLUMNS, moved_keys, statement_rows
+from dts_assets.stages.statements import READ_COLUMNS, moved_keys, moved_rows, statement_rows
 from dts_assets.store.files import read_batches
 
 _WINDOWS_AT_ONCE = 50
@@ -157,6 +157,7 @@ class _Reading:
     tables: Mapping[TableId, Sequence[Column]]
     exported: Exported
     windows: Sequence[Window]
+    copied: frozenset[TableId] = frozenset()
     statements_at: dict[datetime, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     @classmethod
@@ -170,7 +171,8 @@ class _Reading:
         tables = {table: columns for table, columns in tables.items() if table not in without}
         marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
         exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
-        return cls(pipeline, wanted, tables, exported, [mark.window for mark in marks])
+        copied = frozenset(one.table for one in pipeline.ledger.copied_tables())
+        return cls(pipeline, wanted, tables, exported, [mark.window for mark in marks], copied)
 
     def in_order(self, progress: Progress) -> Iterator[pa.Table]:
         """Yield all rows in an order in which they are possible."""
@@ -253,7 +255,9 @@ class _Reading:
                 kept = without_truncations(self._held(changes, table), at)
                 made, refused = statement_rows(kept, shape, told)
                 self.exported.refused += refused
-                yield statement_script_rows(made, moved_keys(kept, shape, told))
+                moved = moved_keys(kept, shape, told)
+                puts = moved_rows(kept, shape, told, moved) if table in self.copied else None
+                yield statement_script_rows(made, moved, puts)
 
     def _held(self, rows: pa.RecordBatch, table: TableId | None = None) -> pa.RecordBatch:
         """Return the rows that the frontier holds; a table with some behind its own frontier is noted."""

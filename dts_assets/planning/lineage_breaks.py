@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from dts_assets.model.gtids import server_and_number
 from dts_assets.model.lineages import Doubt
@@ -119,14 +120,16 @@ class _Told:
 class _Known:
     """The lineages that one Kafka partition has shown up to an offset.
 
-    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN, ``witnesses`` those of
-    the runs of the present lineage. ``last_numbers`` are those of the runs that reach ``last_offset``.
+    ``numbers`` has the greatest GTID number of every server, ``begun`` the position of its BEGIN. ``witnesses`` are those of the
+    runs of the present lineage, ``told_from`` has the least number of every server in them. ``last_numbers`` are those of the
+    runs that reach ``last_offset``.
     """
 
     kafka_partition: int
     numbers: dict[str, int] = field(default_factory=dict)
     begun: dict[str, SourcePosition | None] = field(default_factory=dict)
     witnesses: dict[str, list[tuple[Witness, ...]]] = field(default_factory=dict)
+    told_from: dict[str, int] = field(default_factory=dict)
     told: list[_Told] = field(default_factory=list)
     now: _Told | None = None
     turns: list[tuple[int, FoundBreak | None]] = field(default_factory=list)
@@ -161,20 +164,24 @@ class _Known:
         return one.last == self.numbers.get(one.server) and None not in (one.begun, before) and one.begun != before
 
     def _passes_elsewhere(self, run: Run) -> bool:
-        """Tell whether a run goes through known transactions, none of them where this lineage had it.
+        """Tell whether a run that goes through known transactions is of another binlog than this lineage.
 
-        Positions may go on growing from one binlog to another. Only a transaction that both have can tell them apart. Where
-        witnesses have none in common, another binlog is taken for sure: a lineage too many puts nothing in another order.
+        Positions may go on growing from one binlog to another. Only a transaction that both have can tell them apart. A binlog
+        that is read again tells all from some transaction on, so that runs have a witness in common. Without one, another binlog
+        is taken where the run reaches back behind this lineage: a lineage too many puts nothing in another order. Else some
+        messages came again without those behind them, if the places of all fit together.
         """
-        again = False
+        compared, behind, fits = False, True, True
         for one in run.servers:
             last = self.numbers.get(one.server, -1)
-            told = one.witnesses if one.witnesses and one.first <= last else ()
-            mine = {witness for witness in told if witness[0] <= last}
-            if not mine.isdisjoint(self._witnesses_of(one.server) if mine else ()):
-                return False
-            again |= bool(mine)
-        return again and bool(self.witnesses)
+            mine = [witness for witness in one.witnesses or () if witness[0] <= last]
+            if mine:
+                known = self._witnesses_of(one.server)
+                if not set(known).isdisjoint(mine):
+                    return False
+                compared, behind = True, behind and one.first >= self.told_from.get(one.server, last + 1)
+                fits = fits and _fit(sorted((*known, *mine)))
+        return compared and bool(self.witnesses) and not (behind and fits)
 
     def _witnesses_of(self, server: str) -> tuple[Witness, ...]:
         """Return the witnesses of a server in the present lineage; runs are joined only where somebody asks."""
@@ -216,6 +223,7 @@ class _Known:
         self.told.append(self.now)
         self.turns.append((run.first_offset, found))
         self.witnesses.clear()
+        self.told_from.clear()
 
     def _go_on(self, run: Run, servers: Iterable[ServerRange]) -> None:
         if self.now is None:
@@ -233,6 +241,7 @@ class _Known:
                 self.begun[one.server] = one.begun
             if one.last >= before and one.witnesses:
                 self.witnesses.setdefault(one.server, []).append(one.witnesses)
+                self.told_from[one.server] = min(one.first, self.told_from.get(one.server, one.first))
             if one.last > before:
                 self._put_place(one, before)
                 self.numbers[one.server] = one.last
@@ -246,3 +255,8 @@ class _Known:
         if found is not None and found.by_gtid and found.hi == math.inf:
             found.server, found.lo, found.hi = one.server, before, max(one.first, before + 1)
             found.told = min(found.hi, one.first)
+
+
+def _fit(witnesses: Sequence[Witness]) -> bool:
+    """Tell whether one binlog can have all witnesses of a server, which are sorted: each once, and in the order of numbers."""
+    return all(one[0] < other[0] and one[1:] < other[1:] for one, other in pairwise(witnesses))

@@ -30,6 +30,7 @@ SCRIPT = pa.schema(
         ("old_key", pa.int64()),  # hashes of the keys between which a row moves
         ("new_key", pa.int64()),
         ("text", pa.string()),
+        ("otherwise", pa.string()),  # the statement behind it, for one that may find no row
         ("database", pa.string()),  # of DDL, its default database
     ]
 )
@@ -40,13 +41,15 @@ DDL_KIND, ROW_KIND = 0, 1
 _OF_DATABASES = (EffectKind.CREATE_DATABASE, EffectKind.DROP_DATABASE)
 
 
-def statement_script_rows(rows: pa.RecordBatch, moved: tuple[Numbers, Numbers]) -> pa.Table:
+def statement_script_rows(
+    rows: pa.RecordBatch, moved: tuple[Numbers, Numbers], otherwise: pa.Array | None = None
+) -> pa.Table:
     """Return the rows of a script for rows of statements.
 
-    ``moved`` are the hashes of the keys between which rows move.
+    ``moved`` are the hashes of the keys between which rows move, ``otherwise`` the statements for updates that may find no row.
     """
-    keys = tuple(map(pa.array, moved))
-    return _script_rows(rows, ROW_KIND, (rows.column("row_number"), *keys), rows.column("statement"), None)
+    texts = rows.column("statement"), pa.nulls(rows.num_rows, pa.string()) if otherwise is None else otherwise
+    return _script_rows(rows, ROW_KIND, (rows.column("row_number"), *map(pa.array, moved)), texts, None)
 
 
 def ddl_script_rows(rows: pa.RecordBatch, wanted: Callable[[TableId], bool] | None) -> pa.Table:
@@ -59,7 +62,8 @@ def ddl_script_rows(rows: pa.RecordBatch, wanted: Callable[[TableId], bool] | No
         texts = zip(rows.column("sql").to_pylist(), rows.column("database").to_pylist(), strict=True)
         rows = rows.filter(pa.array([_concerns(sql, database or "", wanted) for sql, database in texts], pa.bool_()))
     nothing = pa.array(np.zeros(rows.num_rows, np.int64))
-    return _script_rows(rows, DDL_KIND, (nothing, nothing, nothing), rows.column("sql"), rows.column("database"))
+    both = rows.column("sql"), pa.nulls(rows.num_rows, pa.string())
+    return _script_rows(rows, DDL_KIND, (nothing, nothing, nothing), both, rows.column("database"))
 
 
 def _concerns(sql: str, database: str, wanted: Callable[[TableId], bool]) -> bool:
@@ -70,7 +74,7 @@ def _concerns(sql: str, database: str, wanted: Callable[[TableId], bool]) -> boo
 
 
 def _script_rows(
-    rows: pa.RecordBatch, kind: int, numbers: Sequence[pa.Array], texts: pa.Array, databases: pa.Array | None
+    rows: pa.RecordBatch, kind: int, numbers: Sequence[pa.Array], texts: Sequence[pa.Array], databases: pa.Array | None
 ) -> pa.Table:
     """Return the rows of a script; ``numbers`` are those of the rows, and the hashes of their keys."""
     position = rows.column("source_position")
@@ -79,7 +83,7 @@ def _script_rows(
     # Rows of copied tables came from no Kafka partition.
     beside = [rows.column(name).fill_null(NO_KAFKA_PARTITION) for name in ("kafka_partition", "kafka_offset")]
     databases = pa.nulls(rows.num_rows, pa.string()) if databases is None else databases
-    columns = [*parts, kinds, numbers[0], *beside, *numbers[1:], texts, databases]
+    columns = [*parts, kinds, numbers[0], *beside, *numbers[1:], *texts, databases]
     arrays = [column.cast(one.type) for column, one in zip(columns, SCRIPT, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCRIPT)
 
@@ -117,11 +121,13 @@ class Script:
         return "".join(f"{line}\n" for line in self._lines(rows))
 
     def _lines(self, rows: pa.Table) -> Iterator[str]:
-        kinds, texts, databases = (rows[name].to_pylist() for name in ("kind", "text", "database"))
-        for kind, text, database in zip(kinds, texts, databases, strict=True):
+        columns = (rows[name].to_pylist() for name in ("kind", "text", "otherwise", "database"))
+        for kind, text, otherwise, database in zip(*columns, strict=True):
             if kind == ROW_KIND:
                 self.changes += 1
                 yield text if text.startswith("--") else f"{text};"
+                if otherwise is not None:  # where the row was found it changes nothing
+                    yield f"{otherwise};"
             elif text.strip():
                 self.ddl += 1
                 yield from self._use(text, database or "")

@@ -118,6 +118,23 @@ def moved_keys(
     return old, new
 
 
+def moved_rows(
+    changes: pa.RecordBatch, table: StatementTable, told: Mapping[int, ToldColumns], moved: tuple[Numbers, Numbers]
+) -> pa.Array:
+    """Return for each update that moves a row to another key the statement that puts the row there.
+
+    It is for tables with copies: a row may move from a part of the table that is read later to one that was read before, so that
+    no copy has it. All others are null, and rows that were sent in parts.
+    """
+    texts = np.full(changes.num_rows, None, object)
+    moves = moved[0] != moved[1]
+    for key, carried, some in _alike(changes, table, told):
+        rows = some[moves[some]]
+        if len(rows):
+            texts[rows] = _Renderer(table, key, carried, changes.take(pa.array(rows))).put().to_pylist()
+    return pa.array(texts, pa.string())
+
+
 def _sent(changes: Changes, image: str, place: int) -> Mask:
     there = changes.has_before if image == "before" else changes.has_after
     absent = changes.absent(image, place)
@@ -254,6 +271,12 @@ class _Renderer:
             texts = self._insert()
         return Literals(texts, self._refused)
 
+    def put(self) -> pa.Array:
+        """Return the statements that bring whole rows in, in the place of those with their keys; null for parts of rows."""
+        cells = [self._given("after", place) for place in self._carried]
+        parts = np.logical_or.reduce([*(one.absent for one in cells), *self._refused.values()])
+        return with_nulls(self._put([pc.fill_null(one.texts, "NULL") for one in cells]), parts)
+
     def _insert(self) -> pa.Array:
         """Return the statements that bring rows in; a copied row takes the place of one with its key."""
         names = ", ".join(self._dialect.quoted(self._columns[place].name) for place in self._carried)
@@ -261,12 +284,17 @@ class _Renderer:
         for place in self._carried:
             cells = self._given("after", place)
             values.append(pc.if_else(pa.array(cells.absent), "DEFAULT", pc.fill_null(cells.texts, "NULL")))
-        listed = joined(*values, between=", ") if values else self._always("")
         if self._key and self._are_copied:
-            carried, key = ([self._columns[place].name for place in some] for some in (self._carried, self._key))
-            begin, end = self._dialect.put(self._name, carried, key)
-            return joined(begin, listed, end)
-        return joined(f"INSERT INTO {self._name} ({names}) VALUES (", listed, ")")
+            return self._put(values)
+        return joined(f"INSERT INTO {self._name} ({names}) VALUES (", self._listed(values), ")")
+
+    def _put(self, values: Sequence[pa.Array]) -> pa.Array:
+        carried, key = ([self._columns[place].name for place in some] for some in (self._carried, self._key))
+        begin, end = self._dialect.put(self._name, carried, key)
+        return joined(begin, self._listed(values), end)
+
+    def _listed(self, values: Sequence[pa.Array]) -> pa.Array:
+        return joined(*values, between=", ") if values else self._always("")
 
     def _new_values(self) -> pa.Array:
         """Return the list behind SET; rows without any value are refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,6 +83,16 @@ class Shop:
         finally:
             stop.set()
             thread.join()
+
+    def move(self, keys: Iterable[int], *, beyond: int, image: str) -> None:
+        """Give the first rows behind a key other keys, in a transaction each."""
+        with self.server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET binlog_row_image = {image}, timestamp = {self.now:.3f}")
+            for key in keys:
+                cursor.execute("BEGIN")
+                cursor.execute("DELETE FROM goods WHERE id = %s", (key,))
+                cursor.execute("UPDATE goods SET id = %s WHERE id > %s ORDER BY id LIMIT 1", (key, beyond))
+                cursor.execute("COMMIT")
 
     def _transaction(self, cursor: Cursor, random: Random, new: str) -> None:
         self.now += 0.2

@@ -23,7 +23,7 @@ from dts_assets.stages.statement_script import (
     statement_script_rows,
     without_truncations,
 )
-from dts_assets.stages.statements import StatementTable, moved_keys, statement_rows
+from dts_assets.stages.statements import StatementTable, moved_keys, moved_rows, statement_rows
 from dts_assets.wire.ddl.schema_model import apply
 from dts_assets.wire.ddl.table_schemas import Catalog
 from tests.growth.long_histories import Case
@@ -83,7 +83,8 @@ def _script(changes: pa.RecordBatch, told: ToldColumns | None = None) -> list[st
         table, all_told = StatementTable(TABLE, tuple(COLUMNS), dialect), {} if told is None else {0: told}
         kept = without_truncations(changes, {(0, 5, number) for number in range(changes.num_rows)})
         made, _ = statement_rows(kept, table, all_told)
-        rows = statement_script_rows(made, moved_keys(kept, table, all_told))
+        moved = moved_keys(kept, table, all_told)
+        rows = statement_script_rows(made, moved, moved_rows(kept, table, all_told, moved))
         parts = [SortedPart(iter([sorted_rows(rows.slice(first, 7))])) for first in range(0, min(70, rows.num_rows), 7)]
         parts.append(SortedPart(iter([sorted_rows(rows.slice(70))])))
         script = Script(dialect)
@@ -115,13 +116,15 @@ def _statements(rows: pa.RecordBatch) -> str:
 def _chain(count: int) -> pa.Table:
     """Moves of one event, each to the key that the row after it leaves, dealt out to three pieces."""
     numbers = np.arange(count)
-    columns = {name: np.zeros(count, np.int64) for name in SCRIPT.names if name not in ("text", "database")} | {
+    columns = {
+        name: np.zeros(count, np.int64) for name in SCRIPT.names if name not in ("text", "otherwise", "database")
+    } | {
         "old_key": numbers + 1,
         "new_key": numbers + 2,
         "kafka_partition": numbers % 3,
         "row_number": numbers // 3,
     }
-    texts = dict.fromkeys(("text", "database"), pa.nulls(count, pa.string()))
+    texts = dict.fromkeys(("text", "otherwise", "database"), pa.nulls(count, pa.string()))
     return pa.table({name: columns.get(name, texts.get(name)) for name in SCRIPT.names}, schema=SCRIPT)
 
 

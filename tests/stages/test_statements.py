@@ -21,7 +21,16 @@ from dts_assets.stages.mysql_sql import NO_SUCH_NUMBER, MySql
 from dts_assets.stages.postgres_sql import NO_NUL, NO_SUCH_DATE
 from dts_assets.stages.sql_dialect import SqlColumn
 from dts_assets.stages.sql_text import hex_digits
-from dts_assets.stages.statements import NO_COLUMNS, NO_KEY, NO_VALUES, StatementTable, statement_rows
+from dts_assets.stages.statement_script import Script, statement_script_rows
+from dts_assets.stages.statements import (
+    NO_COLUMNS,
+    NO_KEY,
+    NO_VALUES,
+    StatementTable,
+    moved_keys,
+    moved_rows,
+    statement_rows,
+)
 from dts_assets.wire.columns.lake_texts import decimal_texts, exact_texts, float_texts
 from tests.stages.rendering import DIALECTS, ORDERS, change, changelog, column, rendered
 from tests.tiers import examples
@@ -59,6 +68,26 @@ class TestOperations:
     )
     def test_rows_of_a_table_with_a_key_are_found_by_it(self, rows: dict[str, Any], expected: str) -> None:
         assert rendered([ID, NOTE], [rows]) == [expected]
+
+    @pytest.mark.parametrize(("dialect", "put"), [("mysql", "REPLACE INTO"), ("postgresql", "ON CONFLICT")])
+    def test_a_row_that_moves_is_put_at_its_key_where_a_copy_may_have_it_nowhere(self, dialect: str, put: str) -> None:
+        """A row may move to a part of its table that was read, from one that is read later."""
+        rows = [
+            change("update", {"id": 103, "note": "tea"}, {"id": 104, "note": None}),
+            change("update", {"id": 7, "note": "tea"}, {"id": 7, "note": "Tea"}),
+            change("update", {"id": 103, "note": None}, {"id": 105, "note": None}, absent=["after.note"]),
+            change("insert", after={"id": 1, "note": None}),
+        ]
+        changes = changelog([ID, NOTE], rows)
+        table = StatementTable(ORDERS, (ID, NOTE), DIALECTS[dialect])
+        moved = moved_keys(changes, table, {})
+        first, *others = moved_rows(changes, table, {}, moved).to_pylist()
+        assert put in first
+        assert "(104, NULL)" in first
+        assert others == [None, None, None]
+        made, _ = statement_rows(changes, table, {})
+        written = Script(DIALECTS[dialect]).text(statement_script_rows(made, moved, pa.array([first, *others])))
+        assert f"{first};" in written.splitlines()
 
     def test_without_a_key_a_row_is_found_by_all_its_bytes_and_one_alone_changes(self) -> None:
         rows = [
