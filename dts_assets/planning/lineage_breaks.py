@@ -258,5 +258,5 @@ class _Known:
 
 
 def _fit(witnesses: Sequence[Witness]) -> bool:
-    """Tell whether one binlog can have all witnesses of a server, which are sorted: each once, and in the order of numbers."""
+    """Tell whether one binlog can have all witnesses of a server, which are sorted by number."""
     return all(one[0] < other[0] and one[1:] < other[1:] for one, other in pairwise(witnesses))

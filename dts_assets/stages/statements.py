@@ -121,10 +121,10 @@ def moved_keys(
 def moved_rows(
     changes: pa.RecordBatch, table: StatementTable, told: Mapping[int, ToldColumns], moved: tuple[Numbers, Numbers]
 ) -> pa.Array:
-    """Return for each update that moves a row to another key the statement that puts the row there.
+    """Return statements that put rows where updates moved them, one for each change.
 
     It is for tables with copies: a row may move from a part of the table that is read later to one that was read before, so that
-    no copy has it. All others are null, and rows that were sent in parts.
+    no copy has it. Changes that move no row have null, and rows that were sent in parts.
     """
     texts = np.full(changes.num_rows, None, object)
     moves = moved[0] != moved[1]
@@ -272,7 +272,7 @@ class _Renderer:
         return Literals(texts, self._refused)
 
     def put(self) -> pa.Array:
-        """Return the statements that bring whole rows in, in the place of those with their keys; null for parts of rows."""
+        """Return the statements that put whole rows in, null for parts of rows."""
         cells = [self._given("after", place) for place in self._carried]
         parts = np.logical_or.reduce([*(one.absent for one in cells), *self._refused.values()])
         return with_nulls(self._put([pc.fill_null(one.texts, "NULL") for one in cells]), parts)
