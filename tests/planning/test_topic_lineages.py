@@ -300,6 +300,22 @@ def test_another_server_that_goes_on_above_the_last_position_is_known_by_what_it
     assert not (verdict.doubted and partitions == 1)
 
 
+@pytest.mark.parametrize("last", range(7))
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_transactions_that_come_again_without_those_behind_them_are_of_the_same_binlog(
+    last: int, partitions: int
+) -> None:
+    """A producer sends some messages again, and then new ones; the window may begin with the first message that comes again."""
+    written = (Write(tuple(range(partitions))),) * 7
+    for first in range(last + 1):
+        told = story(Shape(partitions), (*written, Tell(A, first, last), *written))
+        border = story(Shape(partitions), written).tick + 1
+        for borders in ((), (border,), (border + 2,)):
+            verdict = judge(told, borders)
+            assert verdict.right, (first, borders)
+            assert (verdict.lineages, verdict.doubted) == (1, False), (first, borders)
+
+
 @pytest.mark.parametrize(
     ("shape", "actions", "borders", "sizes"),
     [
