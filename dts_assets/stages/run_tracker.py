@@ -171,11 +171,17 @@ class RunTracker:
             }
         )
         equal = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+        begun = 0
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+            before = known.runs[-1] if known.runs else None
             passed = self._stretch(known, entries, start, end)
+            if before is not None and known.runs[-1] is not before:
+                _put_transactions(before, entries, begun, start)
+                begun = start
             if len(equal):  # behind those that were passed, which are counted already
                 new = start + max(1, passed)
                 known.runs[-1].repeats += int(np.searchsorted(equal, end) - np.searchsorted(equal, new))
+        _put_transactions(known.runs[-1], entries, begun, len(keys))
 
     def _stretch(self, known: _Shard, entries: _Entries, start: int, end: int) -> int:
         """Take note of a stretch; return the number of entries at positions held before."""
@@ -206,24 +212,34 @@ class RunTracker:
             known.runs.append(run)
             if broken:
                 known.highest, passed = (-1, -1), 0
-        if (last_offset := int(columns.offsets[end - 1])) != run.last_offset:
-            run.last_offset, run.in_last = last_offset, {}
-        for server, greatest in entries.in_last(start, end):
-            run.in_last[server] = max(run.in_last.get(server, -1), greatest)
         run.first, run.last = min(run.first, first), max(run.last, last)
         run.last_time = max(run.last_time, latest)
         run.repeats += passed
         known.highest, known.previous = max(known.highest, last), last
         known.latest = max(known.latest, latest)
-        for server, (least, greatest), place, witnesses in entries.servers(start, end):
+        for server, (least, greatest), place in entries.servers(start, end):
             before = run.servers.get(server, (least, greatest))
-            run.witnesses[server] = join_witnesses(witnesses, run.witnesses.get(server, ()))
             run.servers[server] = (min(before[0], least), max(before[1], greatest))
             _put_begun(run.begun, server, place, before=before[1], number=greatest)
             _put_begun(known.begun, server, place, before=known.seen.get(server, -1), number=greatest)
             known.seen[server] = max(known.seen.get(server, -1), greatest)
         known.origin = entries.origin(end - 1)
         return passed
+
+
+def _put_transactions(run: _Open, entries: _Entries, start: int, end: int) -> None:
+    """Put down the witnesses and the last numbers of a run's entries in a batch.
+
+    Once for each run and batch, not for each stretch: in what is told again every BEGIN begins a stretch.
+    """
+    if start == end:  # another run begins with the batch
+        return
+    if (last_offset := int(entries.columns.offsets[end - 1])) != run.last_offset:
+        run.last_offset, run.in_last = last_offset, {}
+    for server, greatest in entries.in_last(start, end):
+        run.in_last[server] = max(run.in_last.get(server, -1), greatest)
+    for server, witnesses in entries.witnesses(start, end):
+        run.witnesses[server] = join_witnesses(witnesses, run.witnesses.get(server, ()))
 
 
 def _see_ids(known: _Shard, entries: EntryColumns) -> None:
@@ -291,25 +307,26 @@ class _Entries:
             before = np.maximum.accumulate(np.concatenate(([seen.get(name, -1)], numbers)))[:-1]
             yield from rows[self.begins[rows] & (numbers <= before)].tolist()
 
-    def servers(
-        self, start: int, end: int
-    ) -> Iterator[tuple[str, tuple[int, int], tuple[int, int] | None, list[Witness]]]:
+    def servers(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int] | None]]:
         """Yield the least and the greatest GTID number of each server among some entries.
 
-        With them come the place of the last BEGIN of the greatest one, None without a BEGIN, and the witnesses.
+        With them comes the place of the last BEGIN of the greatest one, None without a BEGIN.
         """
         for name, rows in self._by_server(slice(start, end)):
             numbers = self.numbers[rows]
             greatest = int(numbers.max())
             begun = rows[(numbers == greatest) & self.begins[rows]]
-            place = self.columns.place(int(begun[-1])) if len(begun) else None
-            yield name, (int(numbers.min()), greatest), place, self._witnesses(rows)
+            yield name, (int(numbers.min()), greatest), self.columns.place(int(begun[-1])) if len(begun) else None
 
     def in_last(self, start: int, end: int) -> Iterator[tuple[str, int]]:
-        """Yield the greatest GTID number of each server among the entries at the last offset of a stretch."""
+        """Yield the greatest GTID number of each server among those of some entries that have the last offset."""
         offsets = self.columns.offsets
         first = int(np.searchsorted(offsets[start:end], offsets[end - 1]))
         yield from ((name, int(self.numbers[rows].max())) for name, rows in self._by_server(slice(start + first, end)))
+
+    def witnesses(self, start: int, end: int) -> Iterator[tuple[str, list[Witness]]]:
+        """Yield the witnesses of each server among some entries."""
+        yield from ((name, self._witnesses(rows)) for name, rows in self._by_server(slice(start, end)))
 
     def _witnesses(self, rows: Numbers) -> list[Witness]:
         """Return the witnesses of some entries of one server; a statement outside a transaction begins one, too."""
