@@ -16,14 +16,23 @@ ARGS ?=
 # Processes that tests are shared among, file by file; each has its own Java, so two gigabytes of memory for each.
 # Three of them on two cores take as long as two.
 WORKERS ?= 2
-# How many seconds the tests of `make test` may take before it fails, such as 540; empty: no limit, since machines differ.
+# How many seconds the tests of `make test` or `make test-more` may take before it fails, such as 360; empty: no limit, since
+# machines differ.
 BUDGET ?=
+# Which part of `make test-all` to run, such as 3; all that have not passed on this commit if empty.
+PART ?=
+# The commit that `make bench-pairs` compares with.
+BASE ?=
+# Python writes its bytecode, also where the environment says no: compiling all of it again costs each process ten seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Dagster wants an absolute home; it holds the runs of this checkout.
 INSTANCE := DAGSTER_HOME="$(CURDIR)/dagster_home" DTS_ASSETS_CONFIG="$(CONFIG)"
 SHARED_OUT = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Sets come in the same order in each run; `make test-all` draws the order.
+SAME_EACH_TIME = PYTHONHASHSEED=0
 
-.PHONY: help setup demo test test-all check dev screenshots live-screenshots example kills moments bench mutations effects matrix broker live soak stateful year mysql clean lock format proto
+.PHONY: help setup demo test test-more test-all check dev screenshots live-screenshots example kills moments bench bench-pairs mutations effects matrix broker live soak stateful year mysql clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,12 +43,14 @@ setup: ## Install everything that the other targets need (minutes; does nothing 
 demo: setup ## Build all tables of the example through Dagster and compare them with the database's own dump (2 minutes)
 	@$(INSTANCE) $(PYTHON_IN_VENV) -m dts_assets demo
 
-test: setup check ## Run all checks and all tests but the long ones (15 minutes on 2 cores)
-	@$(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
+test: setup check ## Run all checks and the first tier of tests: every law and every kind of run, once (8 minutes on 2 cores)
+	@$(SAME_EACH_TIME) $(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
 
-test-all: setup check ## Run all checks and every test with full repetitions, the long ones one by one (about four hours on 2 cores)
-	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) -m "not long" $(ARGS)
-	@DTS_ASSETS_TESTS=all $(PYTHON_IN_VENV) -m pytest -m long $(ARGS)
+test-more: setup ## Run the second tier: what `make test` leaves out and continuous integration runs as well (25 minutes on 2 cores)
+	@$(SAME_EACH_TIME) DTS_ASSETS_TESTS=more $(PYTHON_IN_VENV) -m pytest $(SHARED_OUT) $(if $(BUDGET),--budget $(BUDGET)) $(ARGS)
+
+test-all: setup check ## Run every test with full repetitions, in parts of at most two hours; goes on where it was interrupted (PART=3: only that part)
+	@$(PYTHON_IN_VENV) -m tests.parts --workers $(WORKERS) $(if $(PART),--part $(PART))
 
 check: setup ## Lint, formatting, types, import directions, generated code, lock file (2 minutes, seconds the second time)
 	@$(BIN)/ruff check .
@@ -70,6 +81,9 @@ moments: setup ## Tables as of random transactions of a real database (COUNT=100
 
 bench: setup ## Measure what the README's figures come from, and put them there (below two hours on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
+
+bench-pairs: setup ## Run BENCHMARKS with the code of the commit BASE and with this code in turns, and print each line's ratio
+	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks.pairs "$(BASE)" $(BENCHMARKS)
 
 mutations: setup ## Mutate a million messages of each format (COUNT=1000000): is every fault found, no row wrong? (35 minutes on 2 cores)
 	@$(PYTHON_IN_VENV) -m tests.soak --count $(or $(COUNT),1000000)

@@ -1,4 +1,4 @@
-"""What tests of several rooms share: an empty lake, and the one Spark session of the process."""
+"""Which tests a tier has, and what tests of several rooms share: an empty lake, and the one Spark session of the process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.tiers import ALL, times
+from tests.fixed_draws import draw_without_constants_of_modules
+from tests.threads import still_running
+from tests.tiers import ALL, FIRST, LONG, MORE, MYSQL, TIER, may_hold, part_of, tier_of, times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +33,13 @@ if TYPE_CHECKING:
 def pytest_configure(config: pytest.Config) -> None:
     if not ALL and not hasattr(config, "workerinput") and "TMPDIR" not in os.environ:
         _keep_temporary_files_in_memory()
-    # An example's time says how busy the machine is, not whether the code is right.
-    settings.register_profile("dts-assets", deadline=None, max_examples=times(20, 100))
+    # An example's time says how busy the machine is, not whether the code is right. Only `make test-all` draws by chance.
+    settings.register_profile(
+        "dts-assets", deadline=None, max_examples=times(20, 100), derandomize=not ALL, print_blob=ALL
+    )
     settings.load_profile("dts-assets")
+    if not ALL:
+        draw_without_constants_of_modules()
     # A shell starts what runs in its background with INT ignored, and so would be every process that a test starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,14 +66,44 @@ def _keep_temporary_files_in_memory() -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
+def _tiers_of(config: pytest.Config) -> set[str]:
+    if MYSQL in str(config.getoption("markexpr")):
+        return {MYSQL}
+    return {FIRST, MORE, LONG} if ALL else {TIER}
+
+
+def _is_named(path: Path, config: pytest.Config) -> bool:
+    """Whether a person named this file, or a test in it: of such a file ``more`` tests run, too."""
+    return any(Path(argument.partition("::")[0]).resolve() == path for argument in config.args)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file without a test of this tier, or of this part, unread: importing all of them takes half a minute."""
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    part = config.getoption("part")
+    if part is not None:
+        path = collection_path.relative_to(config.rootpath).as_posix()
+        return None if part in {part_of(path, is_long=is_long).number for is_long in (False, True)} else True
+    tiers = _tiers_of(config)
+    if tiers == {FIRST} and _is_named(collection_path, config):
+        tiers = {FIRST, MORE}
+    return None if any(may_hold(collection_path, tier) for tier in tiers) else True
+
+
+def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
+    tier, part = tier_of({mark.name for mark in item.iter_markers()}), config.getoption("part")
+    if tier not in _tiers_of(config) and not (tier == MORE and TIER == FIRST and _is_named(item.path, config)):
+        return False
+    return part is None or part_of(_room(item.nodeid, 99), is_long=tier == LONG).number == part
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = str(config.getoption("markexpr"))
-    others = {mark for mark, asked in (("long", ALL), ("mysql", "mysql" in wanted)) if not asked}
-    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not any(map(item.get_closest_marker, others))]
+    wanted = [item for item in items if _is_wanted(item, config)]
+    if len(wanted) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+        items[:] = wanted
     # Workers share files out, the dearest first: what is cheap fills the end.
     items.sort(key=lambda item: (_place(item), item.path))
 
@@ -117,6 +154,7 @@ def _room(nodeid: str, parts: int) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers")
+    group.addoption("--part", type=int, metavar="N", help="only the tests of a part of make test-all")
     group.addoption("--budget", type=float, metavar="SECONDS", help="fail if the whole run takes longer than that")
 
 
@@ -155,7 +193,17 @@ _WORTH_SAYING = 60.0
 
 
 @pytest.fixture(autouse=True)
-def _leases_of_lakes_that_have_gone(request: pytest.FixtureRequest) -> Iterator[None]:
+def _no_thread_survives_its_test() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    if running := still_running(before):
+        pytest.fail(f"threads that this test started still run: {', '.join(running)}")
+
+
+@pytest.fixture(autouse=True)
+def _leases_of_lakes_that_have_gone(
+    request: pytest.FixtureRequest, _no_thread_survives_its_test: None
+) -> Iterator[None]:
     """Forget the leases in the lakes of a test's own folder: a process looks after its leases for a minute, every two seconds."""
     folder = str(request.getfixturevalue("tmp_path")) if "tmp_path" in request.fixturenames else None
     yield

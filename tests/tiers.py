@@ -1,20 +1,34 @@
-"""The two tiers of tests: ``make test`` repeats less and leaves out what is marked ``long``; ``make test-all`` runs everything.
+"""The tiers of tests, and the parts of ``make test-all``.
 
-``DTS_ASSETS_TESTS=all`` in the environment chooses the second tier. It is a variable and no option, because counts of
-repetitions are read where tests are defined, and because processes that tests start have to know the tier, too.
+``make test`` runs the first tier; ``make test-more`` runs what is marked ``more``; ``make test-all`` runs every test with full
+repetitions, those marked ``long`` among them, in numbered parts. ``DTS_ASSETS_TESTS`` in the environment (``more`` or ``all``)
+chooses the tier. It is a variable and no option, because counts of repetitions are read where tests are defined, and because
+processes that tests start have to know the tier, too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 
 Value = TypeVar("Value")
 
-ALL = os.environ.get("DTS_ASSETS_TESTS") == "all"
+FIRST, MORE, LONG, MYSQL = "first", "more", "long", "mysql"
+"""Each test belongs to one of these: ``make test``, ``make test-more``, ``make test-all`` alone, ``make mysql``."""
+
+EVERYTHING = "all"
+TIER = os.environ.get("DTS_ASSETS_TESTS") or FIRST
+ALL = TIER == EVERYTHING
+
+if TIER not in (FIRST, MORE, EVERYTHING):
+    raise pytest.UsageError(f"DTS_ASSETS_TESTS={TIER} is no tier: it is more or all, or it is not set")
 
 
 def times(few: int, many: int) -> int:
@@ -27,6 +41,74 @@ def chosen(values: Sequence[Value], few: int) -> Sequence[Value]:
     return values if ALL else values[:few]
 
 
+def first_of(values: Sequence[object], first: int, few: int | None = None) -> list[object]:
+    """Return parameters of a test: ``first`` values for ``make test``, ``few`` with those of ``make test-more``, else all."""
+    wanted = values if ALL or few is None else values[:few]
+    return [
+        value if number < first else pytest.param(value, marks=pytest.mark.more) for number, value in enumerate(wanted)
+    ]
+
+
 def examples(count: int) -> settings:
     """Return the setting of a property test: ``count`` examples in ``make test-all``, a tenth in ``make test``, at least ten."""
     return settings(max_examples=times(min(count, max(10, count // 10)), count))
+
+
+def tier_of(marks: Collection[str]) -> str:
+    """Return the tier of a test that has these marks."""
+    return next((tier for tier in (MYSQL, LONG, MORE) if tier in marks), FIRST)
+
+
+_OF_A_MODULE = re.compile(r"^pytestmark = (.*(?:\n    .*|\n\])*)", re.M)
+_MARK = re.compile(r"pytest\.mark\.(\w+)")
+
+
+def marks_of_module(text: str) -> set[str]:
+    """Return the marks that the text of a module gives to all of its tests, without importing it."""
+    assigned = _OF_A_MODULE.search(text)
+    return set(_MARK.findall(assigned.group(1))) if assigned else set()
+
+
+def may_hold(path: Path, tier: str) -> bool:
+    """Whether a module of tests may have tests of a tier, by its text: importing all of them takes half a minute."""
+    text = path.read_text("utf-8")
+    whole = tier_of(marks_of_module(text))
+    if whole != FIRST:
+        return whole == tier or (tier == LONG and whole == MORE and "mark.long" in text)
+    return tier == FIRST or f"mark.{tier}" in text or (tier == MORE and "first_of(" in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of ``make test-all``: the tests of some rooms, all those that are long or all others."""
+
+    number: int
+    title: str
+    rooms: tuple[str, ...]
+    """Beginnings of paths. A test belongs to the part that has the longest one."""
+    is_long: bool = False
+    """Long tests run one after the other: they start whole pipelines."""
+
+
+def _flows(letters: str) -> tuple[str, ...]:
+    return tuple(f"tests/flows/test_{letter}" for letter in letters)
+
+
+PARTS = (
+    Part(1, "values, decisions and stores", ("tests/",)),
+    Part(2, "flows, first half", _flows("abcdefghijk")),
+    Part(3, "flows, second half", ("tests/flows/",)),
+    Part(4, "the laboratory, and mutated messages", ("tests/dts_emulator/", "tests/soak/")),
+    Part(5, "long: flows, the laboratory, command line", ("tests/",), is_long=True),
+    Part(6, "long: live pipelines, years, databases and clusters",
+         ("tests/live/", "tests/year/", "tests/e2e/", "tests/remote/"), is_long=True),
+)  # fmt: skip
+"""Each takes at most two hours on two cores."""
+
+
+def part_of(path: str, *, is_long: bool) -> Part:
+    """Return the part of ``make test-all`` that a test of a file belongs to, such as ``tests/flows/test_values.py``."""
+    fitting = [
+        (len(room), part) for part in PARTS if part.is_long is is_long for room in part.rooms if path.startswith(room)
+    ]
+    return max(fitting, key=lambda pair: pair[0])[1]

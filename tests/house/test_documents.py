@@ -13,7 +13,7 @@ import pytest
 
 HOUSE = Path(__file__).parents[2]
 PACKAGES = ("dts_assets", "dts_emulator")
-DOCUMENTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md"), *HOUSE.glob("*/README.md")])
+DOCUMENTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md"), *HOUSE.glob("[!.]*/README.md")])
 GLOSSARY = HOUSE / "docs" / "glossary.md"
 
 MADE_BY_RUNNING = {"dagster_home/spark.log"}

@@ -1,13 +1,19 @@
-"""Every test that is long has a smaller one in its module, or in a place that is named here."""
+"""Every test belongs to one tier and to one part of ``make test-all``; one that is long has a smaller one beside it."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
+
+from tests.tiers import FIRST, MORE, PARTS, marks_of_module, may_hold, part_of
 
 HOUSE = Path(__file__).parents[2]
 
@@ -73,6 +79,84 @@ def test_every_long_test_has_a_smaller_one() -> None:
     assert any(any(tests.values()) for name, tests in modules.items() if name not in alone)
     for elsewhere in SMALLER_ELSEWHERE.values():
         assert not all(modules[elsewhere].values())
+
+
+def test_every_promise_names_a_test_that_continuous_integration_runs() -> None:
+    table = (HOUSE / "docs" / "trust.md").read_text().partition("## Promised")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 30
+    named = {row[0].removeprefix("| "): re.findall(r"`(tests/[^`]+)`", row[1]) for row in rows}
+    only_long = {
+        promise for promise, paths in named.items() if not any(has_tests_of_two_tiers(HOUSE / path) for path in paths)
+    }
+    assert {promise for promise in only_long if "MySQL" not in promise} == set()
+
+
+def has_tests_of_two_tiers(path: Path) -> bool:
+    files = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
+    return any(may_hold(file, tier) and not all(named_in(file).values()) for file in files for tier in (FIRST, MORE))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("pytestmark = pytest.mark.more\n", {"more"}),
+        ("X = 1\n\npytestmark = [pytest.mark.spark, pytest.mark.long]\n", {"spark", "long"}),
+        ("pytestmark = [\n    pytest.mark.spark,\n    pytest.mark.more,\n]\nX = pytest.mark.long\n", {"spark", "more"}),
+        ("@pytest.mark.more\ndef test_one() -> None: ...\n", set()),
+        ("", set()),
+    ],
+)
+def test_marks_of_a_module_are_read_without_importing_it(text: str, found: set[str]) -> None:
+    assert marks_of_module(text) == found
+
+
+def test_each_file_has_a_part_for_its_long_tests_and_one_for_the_others() -> None:
+    names = [path.relative_to(HOUSE).as_posix() for path in (HOUSE / "tests").rglob("test_*.py")]
+    assert names
+    assert not any(part_of(name, is_long=False).is_long for name in names)
+    assert all(part_of(name, is_long=True).is_long for name in names)
+
+
+def test_parts_are_numbered_and_no_room_is_in_two() -> None:
+    assert [part.number for part in PARTS] == list(range(1, len(PARTS) + 1))
+    for is_long in (False, True):
+        rooms = [room for part in PARTS if part.is_long is is_long for room in part.rooms]
+        assert len(rooms) == len(set(rooms))
+
+
+def collected(*options: str, tier: str = "") -> list[str]:
+    """The names of the tests that pytest would run in a tier."""
+    environment = {**os.environ, "DTS_ASSETS_TESTS": tier}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options]
+    done = subprocess.run(command, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def functions(names: Iterable[str]) -> set[str]:
+    return {name.partition("[")[0] for name in names}
+
+
+@pytest.mark.more
+def test_every_test_is_in_one_tier_and_in_one_part() -> None:
+    """By what pytest itself collects for each target."""
+    first, more, mysql = collected(), collected(tier="more"), collected("tests/mysql", "-m", "mysql")
+    everything, long = collected(tier="all"), collected("-m", "long", tier="all")
+    assert first
+    assert more
+    assert mysql
+    assert not set(first) & set(more)
+    assert not (set(first) | set(more)) & (set(long) | set(mysql))
+    assert functions(everything) == functions(first) | functions(more) | functions(long)
+    assert not functions(everything) & functions(mysql)
+    parts = [
+        collected("--part", str(part.number), "-m", "long" if part.is_long else "not long", tier="all")
+        for part in PARTS
+    ]
+    assert all(parts)
+    assert sum(map(len, parts)) == len(set().union(*parts)) == len(everything)
+    assert set().union(*parts) == set(everything)
 
 
 def test_all_tests_of_a_file_are_given_to_one_process() -> None:

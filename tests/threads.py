@@ -1,0 +1,43 @@
+"""No test leaves a thread running: one that a test started once wrote to a table of the next test."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+SECONDS = 10.0
+"""How long a thread may take to end after its test: only a thread that never ends takes as long."""
+
+PERMITTED = {
+    "dts-assets-leases": "renews the leases of the process; another fixture makes it forget the lakes of a test",
+    "pydevd": "belongs to a debugger",
+}
+"""Beginnings of the names of threads that live as long as the process, each with the reason."""
+
+
+def started_since(before: Collection[threading.Thread]) -> list[threading.Thread]:
+    """Return threads that run and did not before, less those that may live as long as the process."""
+    waiting = _of_shared_pools()
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and thread not in waiting and not thread.name.startswith(tuple(PERMITTED))
+    ]
+
+
+def still_running(before: Collection[threading.Thread], seconds: float = SECONDS) -> list[str]:
+    """Return the names of threads that were started and still run after some seconds; nothing as soon as all have ended."""
+    end = time.monotonic() + seconds
+    while (found := started_since(before)) and time.monotonic() < end:
+        found[0].join(min(0.1, seconds))
+    return [thread.name for thread in found]
+
+
+def _of_shared_pools() -> set[threading.Thread]:
+    """Threads of the pool that pyiceberg keeps for the whole process. They wait for work."""
+    from pyiceberg.utils.concurrent import ExecutorFactory
+
+    pool = ExecutorFactory._instance
+    return set(pool._threads) if isinstance(pool, ThreadPoolExecutor) else set()
