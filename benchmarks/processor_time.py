@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,9 @@ _SET_CHILD_SUBREAPER = 36
 """The number of Linux's ``PR_SET_CHILD_SUBREAPER``."""
 
 _BETWEEN_LOOKS = 0.1
+
+_TO_CLEAN_UP = 15.0
+"""The time in which a command that was interrupted has to end."""
 
 _LEFT_SECONDS = 60.0
 """The time in which processes that a command leaves behind have to end."""
@@ -94,34 +98,71 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
     return spent() - before, time.perf_counter() - began
 
 
-def cost_of_command(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
-    """Return the CPU seconds of a command with all processes that it starts, and the wall seconds.
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that has ended, with all processes that it started. ``output`` has what it wrote to either stream."""
+
+    code: int
+    output: str
+    cpu: float
+    wall: float
+
+
+def run_command(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Ran:
+    """Run a command and measure the CPU seconds of it and of all processes that it starts.
 
     Processes are looked at ten times a second, so that some hundredths of their last moments are left out: Spark's Python
     daemon ends its workers in a way that tells nobody their times. A process whose parent has ended becomes a child of this one.
     The last one has to end before the call returns. This process has no other children meanwhile.
 
     Raises:
-        SystemExit: The command failed, or left a process behind that does not end.
+        SystemExit: The command left a process behind that does not end.
+        KeyboardInterrupt: Ctrl-C; the command has ended, too.
     """
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began, seconds = time.perf_counter(), dict[int, float]()
-    with tempfile.TemporaryFile() as said, subprocess.Popen(
-        command, cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
-    ) as process:  # fmt: skip
-        while process.poll() is None:
-            seconds |= _below(os.getpid())
-            time.sleep(_BETWEEN_LOOKS)
-        if process.returncode:
-            said.seek(0)
-            raise SystemExit(f"{' '.join(command)} failed:\n{said.read().decode(errors='replace')[-4000:]}")
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(
+            command, cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
+        ) as process:
+            try:
+                while process.poll() is None:
+                    seconds |= _below(os.getpid())
+                    time.sleep(_BETWEEN_LOOKS)
+            except KeyboardInterrupt:
+                _interrupt(process)
+                raise
+        said.seek(0)
+        output = said.read().decode(errors="replace")
     ended = time.perf_counter()
     while _has_children():
         seconds |= _below(os.getpid())
         if time.perf_counter() - ended > _LEFT_SECONDS:
             raise SystemExit(f"{' '.join(command)} left a process behind that does not end")
         time.sleep(_BETWEEN_LOOKS)
-    return sum(seconds.values()), time.perf_counter() - began
+    return Ran(process.returncode, output, sum(seconds.values()), time.perf_counter() - began)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a command has ended that Ctrl-C reached as well. Interrupt one that it did not reach."""
+    for seconds, end in ((_TO_CLEAN_UP, process.send_signal), (_TO_CLEAN_UP, lambda _: process.kill())):
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            end(signal.SIGINT)
+    process.wait()
+
+
+def cost_of_command(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
+    """Return the CPU seconds of a command with all processes that it starts, and the wall seconds.
+
+    Raises:
+        SystemExit: The command failed, or left a process behind that does not end.
+    """
+    ran = run_command(command, folder=folder, environment=environment)
+    if ran.code:
+        raise SystemExit(f"{' '.join(command)} failed:\n{ran.output[-4000:]}")
+    return ran.cpu, ran.wall
 
 
 def _below(root: int) -> dict[int, float]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.format_traffic import FORMATS
+from benchmarks.pairs import OWN_FIGURES, own_costs
 
 HOUSE = Path(__file__).parents[2]
 TINY: dict[str, list[str]] = {
@@ -72,6 +73,7 @@ def run(name: str, options: list[str]) -> dict[str, Any]:
     assert last["ratios"]
     assert last["figures"]
     assert all(ratio >= 0 for ratio in last["ratios"].values())
+    assert bool(own_costs(name, last["figures"])) is (name in OWN_FIGURES), "what make bench-pairs compares is there"
     return last
 
 
@@ -108,4 +110,4 @@ def test_every_benchmark_has_its_run_here() -> None:
     commands = {
         path.stem for path in (HOUSE / "benchmarks").glob("[!_]*.py") if '__name__ == "__main__"' in path.read_text()
     }
-    assert commands == {*TINY, *LIVE}
+    assert commands - {"pairs"} == {*TINY, *LIVE}, "pairs runs the others; tests/benchmarks/test_pairs.py tests it"
