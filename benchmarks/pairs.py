@@ -162,7 +162,7 @@ def better_ratio(benchmark: str, case: str) -> Better:
 
 
 def compare(benchmark: str, base: Sequence[Measured], present: Sequence[Measured]) -> list[Line]:
-    """Return the lines of a benchmark from the runs of both versions; what only one of them has is left out."""
+    """Return the lines of a benchmark from the runs of both versions. What only one of them has is left out."""
     speeds = benchmark in SPEEDS
     best = max if speeds else min
     costs = [{name: best(each) for name, each in _together(_costs(benchmark, runs))} for runs in (base, present)]

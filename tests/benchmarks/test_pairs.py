@@ -327,7 +327,8 @@ print(found["arguments"], found["seconds"]["ours"])
 
 
 @pytest.mark.usefixtures("_nothing_is_left")
-def test_ctrl_c_removes_the_worktree(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_removes_the_worktree(end: signal.Signals, repository: Path, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     (repository / "benchmarks" / "decode.py").write_text(
         f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(100)\n"
@@ -342,7 +343,7 @@ def test_ctrl_c_removes_the_worktree(repository: Path, tmp_path: Path) -> None:
             while not begun.exists():
                 assert process.poll() is None
                 time.sleep(0.05)
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            os.killpg(process.pid, end)  # as a terminal does with INT
             assert process.wait(60) != 0
     finally:
         git(repository, "checkout", "--quiet", "benchmarks/decode.py")
