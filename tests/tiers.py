@@ -54,6 +54,11 @@ def examples(count: int) -> settings:
     return settings(max_examples=times(min(count, max(10, count // 10)), count))
 
 
+def in_time(seconds: float, most: float) -> bool:
+    """Whether something took less than ``most`` seconds. Only ``make test-all`` asks: a busy machine is no mistake in the code."""
+    return not ALL or seconds < most
+
+
 def tier_of(marks: Collection[str]) -> str:
     """Return the tier of a test that has these marks."""
     return next((tier for tier in (MYSQL, LONG, MORE) if tier in marks), FIRST)

@@ -75,7 +75,7 @@ def test_watching_ends_after_its_seconds(monkeypatch: pytest.MonkeyPatch) -> Non
     shown = console()
     began = time.monotonic()
     view = watch(stack_of(), shown, seconds=0.1)
-    assert 0.1 <= time.monotonic() - began < 10
+    assert time.monotonic() - began >= 0.1
     assert view.committed == 25
     assert isinstance(shown.file, io.StringIO)
     assert shown.file.getvalue().count("row changes committed 25") == 1, "a line every ten seconds"

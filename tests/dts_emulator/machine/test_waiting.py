@@ -19,7 +19,7 @@ def test_the_first_true_answer_ends_the_wait() -> None:
 def test_a_wait_in_vain_ends_after_its_time() -> None:
     began, asked = time.monotonic(), count()
     assert not wait_until(lambda: next(asked) < 0, seconds=0.1, every=0.01)
-    assert 0.1 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.1
     assert next(asked) > 1
 
 

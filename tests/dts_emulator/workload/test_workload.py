@@ -17,6 +17,7 @@ import pytest
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.workload.transactions import Transactions
 from dts_emulator.workload.workload_tables import table_number
+from tests.tiers import ALL
 
 _COMMAND = (sys.executable, "-W", "error", "-m", "dts_emulator.workload")
 
@@ -59,8 +60,11 @@ def run(server: Server, database: str, log: Path, *arguments: str) -> list[dict[
 def test_the_rate_is_kept_and_the_last_line_is_where_the_binlog_ends(server: Server, tmp_path: Path) -> None:
     lines = run(server, "steady", tmp_path / "log", "--rate", "400", "--seconds", "4")
     seconds, rows = lines[-1]["time"] - lines[0]["time"], lines[-1]["rows"] - lines[0]["rows"]
-    assert 0.85 < rows / seconds / 400 < 1.15
-    assert 12 < len(lines) < 25
+    assert rows / seconds / 400 < 1.15
+    assert len(lines) < 25
+    if ALL:  # a busy machine is slower than it was asked to be
+        assert rows / seconds / 400 > 0.85
+        assert len(lines) > 12
     with server.connect(database="steady") as connection, connection.cursor() as cursor:
         cursor.execute("SHOW MASTER STATUS")
         file, position, *_ = cursor.fetchone() or ("", 0)
