@@ -167,7 +167,7 @@ TODAY = DemoCosts(0.83, 19.4, 461.0, 682, 256, {"ASSET_MATERIALIZATION": 256, "m
         ({"events": 2 * TODAY.events, "partitions": 512}, {"typed events", "materializations"}),
         ({"partitions": 255}, {"materializations"}),
     ],
-    ids=lambda one: " ".join(map(str, one)) or "nothing",
+    ids=lambda one: " ".join(sorted(one)) or "nothing",
 )
 def test_a_bound_of_the_demo_is_exceeded_by_twice_as_much(changed: dict[str, Any], faults: set[str]) -> None:
     assert demo_faults(replace(TODAY, **changed)) == faults
