@@ -18,13 +18,12 @@ from tests.flows.altered_source import Altered
 from tests.flows.canal_task import Canal
 from tests.flows.drs_task import DrsTask
 from tests.flows.history import PARTITIONS, bank_history, border
-from tests.flows.record_topics import in_avro
 from tests.flows.redelivery import again
 from tests.flows.short import LANES, SECOND
 from tests.flows.source import Message
 from tests.flows.test_merged_tables import Shards, shards_of
 from tests.shop_example import ROOT
-from tests.wire.scenarios import DATA, Scenario, scenarios
+from tests.wire.scenarios import Scenario, scenarios
 
 NAME = "subscription"
 """The name of each subscription, which is alone in its lake."""
@@ -88,7 +87,7 @@ MIDDLE = timedelta(minutes=14)
 @cache
 def bank() -> tuple[Message, ...]:
     """A bank whose task reads a part of the binlog again."""
-    history = bank_history(5, transactions=36, long_set=True)
+    history = bank_history(5, transactions=30, long_set=True)
     return tuple(again(history.source.messages, history.source.changes, 5, late=border(2) + 180 * SECOND).messages)
 
 
@@ -98,12 +97,6 @@ def _bank_in_pieces() -> Case:
 
 def _ruled() -> Case:
     return Case((bank(),), {"format": "dts-protobuf", "partitions": PARTITIONS, **LAYERS, **RULES})
-
-
-def _avro() -> Case:
-    schema = (DATA / "dts-avro" / "Record.avsc").read_bytes()
-    settings = {"format": "dts-avro", "partitions": PARTITIONS, "schema": "Record.avsc"}
-    return Case((tuple(in_avro(bank())),), settings, extra={"Record.avsc": schema})
 
 
 def _altered() -> Case:
@@ -151,9 +144,9 @@ def _drs_json_c() -> Case:
 def _canal() -> Case:
     canal = Canal(4)
     for window in range(3):
-        canal.work(border(window) + 5 * SECOND, 40)
-    canal.restart(border(2) + 100 * SECOND, 30)
-    pieces = in_pieces(canal.messages, timedelta(seconds=611))
+        canal.work(border(window) + 5 * SECOND, 24)
+    canal.restart(border(2) + 100 * SECOND, 20)
+    pieces = in_pieces(canal.messages, timedelta(seconds=608))
     return Case(pieces, {**TWO_WAYS, "format": "canal-json", **LAYERS})
 
 
@@ -176,7 +169,7 @@ def _documents() -> Case:
         }  # fmt: skip
         messages.append(Message(0, number - 1, at, json.dumps(body).encode(), number))
     settings = {"format": "drs-json", "partitions": 1, "history": ["*"]}
-    return Case(in_pieces(messages, timedelta(minutes=17)), settings)
+    return Case((tuple(messages),), settings)
 
 
 def _shop() -> Case:
@@ -184,7 +177,7 @@ def _shop() -> Case:
     names = ("type_gallery", "documents", "order_items", "customers")
     settings = {
         "format": "dts-protobuf", "partitions": 4, "tables": {"include": [f"shopdb.{name}" for name in names]},
-        "window": {"every": "30m", "start": "2026-01-05T00:00Z", "end": "2026-01-05T01:00Z"}, "history": ["shopdb.customers"],
+        "window": {"every": "20m", "start": "2026-01-05T00:00Z", "end": "2026-01-05T00:40Z"}, "history": ["shopdb.customers"],
     }  # fmt: skip
     return Case(((),), settings, capture=ROOT / "examples" / "shop")
 
@@ -205,7 +198,8 @@ def _of_scenarios(form: str) -> Case:
         for lane, one in enumerate(chosen)
         for row in one.messages().to_pylist()
     ]
-    settings: dict[str, Any] = {"format": form, "partitions": len(chosen)}
+    window = {"every": "10m", "start": border(0).isoformat(), "end": border(1).isoformat()}
+    settings: dict[str, Any] = {"format": form, "partitions": len(chosen), "window": window}
     extra = {} if schema is None else {"own.schema": schema}
     return Case((tuple(messages),), {**settings, **({"schema": "own.schema"} if extra else {})}, extra=extra)
 
@@ -214,7 +208,6 @@ CASES: Mapping[str, Callable[[], Case]] = {
     "shop": _shop,
     "bank": _bank_in_pieces,
     "ruled": _ruled,
-    "avro": _avro,
     "altered": _altered,
     "frozen": _frozen,
     "merged": _merged,

@@ -141,6 +141,12 @@ def rows_of(place: Place, name: str, *, subscription: str = NAME) -> list[dict[s
     return found
 
 
+def tables_with_rows(place: Place) -> set[str]:
+    """Return the names of the tables that have rows."""
+    found = ((".".join(path[1:]), table.current_snapshot()) for path, table in _tables(_catalog(place)))
+    return {name for name, last in found if last is not None and last.summary and last.summary["total-records"] != "0"}
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The difference between a table of two lakes: the part of it that differs, and what only one of them has."""

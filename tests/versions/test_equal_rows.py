@@ -7,7 +7,7 @@ import pytest
 from tests.versions.base import BASE
 from tests.versions.captures import CASES
 from tests.versions.guard import Guarded, begin, end, refreshes
-from tests.versions.lakes import contents, rows_of
+from tests.versions.lakes import rows_of, tables_with_rows
 from tests.versions.made_by import Codes
 
 pytestmark = pytest.mark.more
@@ -31,7 +31,7 @@ def test_the_present_code_makes_what_the_base_makes_and_continues_its_lakes(name
 
 
 def test_the_lakes_have_rows_in_every_system_table_and_layer(both: Guarded) -> None:
-    held = {name for lakes in both.lakes.values() for name, table in contents(lakes.older).items() if table.rows}
+    held = {name for lakes in both.lakes.values() for name in tables_with_rows(lakes.older)}
     assert {*SYSTEM} <= held
     assert {*LAYERS} <= {name.partition(".")[0] for name in held}
 
