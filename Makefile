@@ -82,7 +82,7 @@ moments: setup ## Tables as of random transactions of a real database (COUNT=100
 bench: setup ## Measure what the README's figures come from, and put them there (below two hours on 2 cores)
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks $(BENCHMARKS) $(if $(BENCHMARKS),,--readme README.md)
 
-bench-pairs: setup ## Run BENCHMARKS with the code of the commit BASE and with this code in turns, and print each line's ratio
+bench-pairs: setup ## Run BENCHMARKS (all if empty: hours) with the code of the commit BASE and with this code in turns; prints the ratio of each line
 	@env -u DAGSTER_HOME -u DTS_ASSETS_CONFIG $(PYTHON_IN_VENV) -m benchmarks.pairs "$(BASE)" $(BENCHMARKS)
 
 mutations: setup ## Mutate a million messages of each format (COUNT=1000000): is every fault found, no row wrong? (35 minutes on 2 cores)

@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.fixed_draws import draw_without_constants_of_modules
 from tests.threads import still_running
-from tests.tiers import ALL, FIRST, LONG, MORE, MYSQL, TIER, may_hold, part_of, tier_of, times
+from tests.tiers import ALL, FIRST, LONG, MORE, MYSQL, TIER, may_hold, part_of, tiers_of, times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,8 +91,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if any(may_hold(collection_path, tier) for tier in tiers) else True
 
 
-def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
-    tier, part = tier_of({mark.name for mark in item.iter_markers()}), config.getoption("part")
+def _is_wanted(item: pytest.Item, tier: str, config: pytest.Config) -> bool:
+    part = config.getoption("part")
     if tier not in _tiers_of(config) and not (tier == MORE and TIER == FIRST and _is_named(item.path, config)):
         return False
     return part is None or part_of(_room(item.nodeid, 99), is_long=tier == LONG).number == part
@@ -100,9 +100,10 @@ def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = [item for item in items if _is_wanted(item, config)]
+    wanted = [item for item, tier in zip(items, tiers_of(items), strict=True) if _is_wanted(item, tier, config)]
     if len(wanted) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+        kept = set(wanted)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = wanted
     # Workers share files out, the dearest first: what is cheap fills the end.
     items.sort(key=lambda item: (_place(item), item.path))

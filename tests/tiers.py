@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,27 +42,36 @@ def chosen(values: Sequence[Value], few: int) -> Sequence[Value]:
     return values if ALL else values[:few]
 
 
-def first_of(values: Sequence[object], first: int, few: int | None = None) -> list[object]:
-    """Return parameters of a test: ``first`` values for ``make test``, ``few`` with those of ``make test-more``, else all."""
-    wanted = values if ALL or few is None else values[:few]
-    return [
-        value if number < first else pytest.param(value, marks=pytest.mark.more) for number, value in enumerate(wanted)
-    ]
-
-
 def examples(count: int) -> settings:
     """Return the setting of a property test: ``count`` examples in ``make test-all``, a tenth in ``make test``, at least ten."""
     return settings(max_examples=times(min(count, max(10, count // 10)), count))
 
 
 def in_time(seconds: float, most: float) -> bool:
-    """Whether something took less than ``most`` seconds. Only ``make test-all`` asks: a busy machine is no mistake in the code."""
+    """Whether something took less than ``most`` seconds. Only ``make test-all`` asks: a busy machine is no mistake."""
     return not ALL or seconds < most
 
 
 def tier_of(marks: Collection[str]) -> str:
     """Return the tier of a test that has these marks."""
     return next((tier for tier in (MYSQL, LONG, MORE) if tier in marks), FIRST)
+
+
+def tiers_of(items: Sequence[pytest.Item]) -> list[str]:
+    """Return the tier of each test, in the order in which they were collected.
+
+    ``@pytest.mark.more(after=2)`` marks the cases of a test after its first two.
+    """
+    found, cases = [], Counter[str]()
+    for item in items:
+        marks = {mark.name: mark for mark in reversed(list(item.iter_markers()))}
+        function = item.nodeid.partition("[")[0]
+        if tier_of(marks.keys() - {MORE}) == FIRST and MORE in marks:
+            cases[function] += 1
+            if cases[function] <= marks[MORE].kwargs.get("after", 0):
+                del marks[MORE]
+        found.append(tier_of(marks.keys()))
+    return found
 
 
 _OF_A_MODULE = re.compile(r"^pytestmark = (.*(?:\n    .*|\n\])*)", re.M)
@@ -80,7 +90,7 @@ def may_hold(path: Path, tier: str) -> bool:
     whole = tier_of(marks_of_module(text))
     if whole != FIRST:
         return whole == tier or (tier == LONG and whole == MORE and "mark.long" in text)
-    return tier == FIRST or f"mark.{tier}" in text or (tier == MORE and "first_of(" in text)
+    return tier == FIRST or f"mark.{tier}" in text
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def run(name: str, options: list[str]) -> dict[str, Any]:
     return last
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, [])) for name in TINY])
 def test_it_runs(name: str) -> None:
     run(name, TINY[name])

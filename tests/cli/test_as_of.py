@@ -51,6 +51,7 @@ def stored(harness: Harness, table: TableId, hour: int) -> list[str]:
     raise AssertionError(f"there is no version of {hour}:00")
 
 
+@pytest.mark.more
 def test_the_files_of_a_window_have_the_rows_that_the_snapshots_had_then(harness: Harness, tmp_path: Path) -> None:
     done = call(harness, "shop", "--window", "2026-01-05-02:00", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.stderr
@@ -69,6 +70,7 @@ def test_the_files_of_a_window_have_the_rows_that_the_snapshots_had_then(harness
     assert "all 2 tables as of window 2026-01-05-02:00: 0 changes (0 B) of changelogs to read" in said
 
 
+@pytest.mark.more
 def test_a_transaction_of_one_table(harness: Harness, tmp_path: Path) -> None:
     changes = [row for row in harness.rows("changelog", *CUSTOMERS.path) if row["window_start"].hour == 3]
     gtid = min(changes, key=lambda row: tuple(row["source_position"].values()))["transaction_id"]
@@ -101,6 +103,7 @@ def test_a_table_that_stands_still_is_named_and_left_out(harness: Harness, tmp_p
     assert "stand still: shopdb.customers (its key is being changed)" in done.stderr
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [

@@ -44,6 +44,7 @@ def rows(harness: Harness) -> list[tuple[str, str | None]]:
     return sorted(found, key=repr)
 
 
+@pytest.mark.more
 def test_a_table_that_no_message_tells_of_is_copied_taken_over_and_copied_anew(harness: Harness) -> None:
     done = call(harness, "copy", "shop")
     assert done.exit_code == 0, done.output
@@ -66,6 +67,7 @@ def test_a_table_that_no_message_tells_of_is_copied_taken_over_and_copied_anew(h
     assert rows(harness) == [("2", "second")]
 
 
+@pytest.mark.more
 def test_what_cannot_be_copied_is_a_sentence(harness: Harness) -> None:
     done = call(harness, "resync", "shop", "shopdb.orders")
     assert (done.exit_code, "has no table shopdb.orders" in done.output + done.stderr) == (1, True)

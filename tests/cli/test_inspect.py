@@ -285,6 +285,7 @@ def test_a_message_and_the_entries_of_its_set(lake: Lake, inspect: Inspect, tmp_
     assert lines(recorded) == MESSAGE.format(window="")
 
 
+@pytest.mark.more
 def test_an_entry_and_its_rows(lake: Lake, inspect: Inspect, tmp_path: Path) -> None:
     stored = lines(inspect("entry", "p00", "40", "1"))
     assert stored == ENTRY
@@ -312,6 +313,7 @@ def test_the_proof_of_a_window_names_columns_with_values_that_do_not_fit(lake: L
     assert shown[at + 1] == f"{ORDERS}: 1 of n"
 
 
+@pytest.mark.more
 def test_values_are_shown_only_when_asked_for(lake: Lake, inspect: Inspect, tmp_path: Path) -> None:
     capture = ("--capture", str(tmp_path / "capture"))
     for arguments in (("entry", "p00", "41", "1"), ("entry", "p01", "7", "0"), ("message", "p01", "7")):
@@ -321,6 +323,7 @@ def test_values_are_shown_only_when_asked_for(lake: Lake, inspect: Inspect, tmp_
     assert "<string, 38 characters>" in inspect("entry", "p01", "7", "0").output
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

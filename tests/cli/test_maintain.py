@@ -62,6 +62,7 @@ def without_ages(found: dict[str, Any]) -> dict[str, Any]:
     return {"total": total, "tables": tables}
 
 
+@pytest.mark.more
 def test_sizes_by_layer_and_by_table(folder: Path) -> None:
     done = called(folder, "size", "shop")
     assert done.exit_code == 0, done.output

@@ -68,6 +68,7 @@ def called(harness: Harness, server: Server, tmp_path: Path, monkeypatch: pytest
     return call
 
 
+@pytest.mark.more
 def test_what_is_equal_is_said_and_what_the_source_did_elsewhere_is_not_done(called: Any, server: Server) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE elsewhere")

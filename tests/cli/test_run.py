@@ -214,6 +214,7 @@ def run_command(project: Project) -> Result:
 GAP_AT_A_BORDER = [numbers(1, 10), numbers(11, 20), numbers(23, 30)]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("deliveries", "exit_code", "said"),
     [((), 0, ""), (GAP_AT_A_BORDER, 3, "2026-01-05-02:00: incomplete (gap)")],

@@ -69,6 +69,7 @@ def cells(output: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.more
 def test_the_columns_of_now_and_all_that_has_changed(config: Path, worked: Worked) -> None:
     done = call(config, "bank.items")
     assert done.exit_code == 0

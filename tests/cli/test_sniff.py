@@ -68,6 +68,7 @@ def checked(file: Path) -> Settings:
     return load_settings(file)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", registered_formats())
 def test_a_recording_of_every_format_gives_a_file_that_passes_all_checks(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -55,6 +55,7 @@ def contents(folder: Path) -> Mapping[str, Counter[str]]:
     return {file.name: Counter(map(repr, pq.read_table(file).to_pylist())) for file in folder.glob("*.parquet")}
 
 
+@pytest.mark.more
 @pytest.mark.database
 def test_mariadb_ends_with_the_content_of_the_source(script: Path, tmp_path: Path) -> None:
     """All types, keys that move over Kafka partitions within one UPDATE, a table without a key, and DDL."""
@@ -67,6 +68,7 @@ def test_mariadb_ends_with_the_content_of_the_source(script: Path, tmp_path: Pat
     assert {name for name in expected if found[name] != expected[name]} == set()
 
 
+@pytest.mark.more
 def test_the_script_is_a_line_for_each_change_and_stdout_has_the_same(script: Path) -> None:
     lines = script.read_text().splitlines()
     assert lines[:4] == [
@@ -86,6 +88,7 @@ def test_the_script_is_a_line_for_each_change_and_stdout_has_the_same(script: Pa
     assert re.findall(r"CREATE TABLE (\w+)", done.stdout) == ["coupons"]
 
 
+@pytest.mark.more
 def test_a_dialect_that_cannot_write_some_values_says_so_and_fails_a_check() -> None:
     done = called(*BARE, "--dialect", "postgresql", "--table", "shopdb.customers")
     assert done.exit_code == 3
@@ -95,6 +98,7 @@ def test_a_dialect_that_cannot_write_some_values_says_so_and_fails_a_check() -> 
     assert all(line.startswith("-- shopdb.customers: no statement for the ") for line in refused)
 
 
+@pytest.mark.more
 def test_a_reader_that_has_enough_ends_the_command_in_silence() -> None:
     """As ``| head`` does: the pipe is closed before all was written."""
     command = [sys.executable, "-m", "dts_assets", "statements", *BARE]

@@ -82,6 +82,7 @@ def call(config: Path, *arguments: str) -> Result:
     return done
 
 
+@pytest.mark.more
 def test_equal_tables_end_with_nothing_to_do(config: Path) -> None:
     done = call(config)
     assert done.exit_code == 0, done.output
@@ -90,6 +91,7 @@ def test_equal_tables_end_with_nothing_to_do(config: Path) -> None:
     assert "s3cret" not in done.output
 
 
+@pytest.mark.more
 def test_a_damaged_cell_is_named_and_its_value_shown_on_request_alone(own: tuple[Path, Server]) -> None:
     config, _ = own
     pipeline = open_pipeline(load_settings(config), "shop")
@@ -119,6 +121,7 @@ def test_a_wrong_password_ends_with_the_source_and_without_the_password(
     assert "wr0ng" not in done.output
 
 
+@pytest.mark.more
 def test_a_lake_that_lacks_the_moment_says_how_far_it_is(own: tuple[Path, Server]) -> None:
     config, server = own
     run(server, ["INSERT INTO d.bag VALUES ('later', 1)"], second=START + 500)

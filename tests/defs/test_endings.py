@@ -41,6 +41,7 @@ def materialize(project: Project, *partition: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.more
 def test_a_command_that_fails_ends_with_a_sentence(project: Project) -> None:
     # The recording is not there. The commands run side by side, because each takes seconds to load.
     asked = (

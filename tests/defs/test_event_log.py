@@ -107,6 +107,7 @@ def test_the_index_of_assets_knows_the_last_event_of_a_batch(instance: dg.Dagste
     assert last.storage_id == newest.storage_id
 
 
+@pytest.mark.more
 def test_connections_stay_open_and_few(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = instance.event_log_storage
     assert isinstance(storage, BatchedEventLog)

@@ -35,6 +35,7 @@ def shop(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project.configure(complete=False, end="null", live=True).register({table: [("id", "int", True)]})
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("step", "error"), [*((step, LASTING) for step in STEPS), ("redrive", PASSING)])
 def test_every_step_explains_the_error_of_its_flow(
     step: str,
@@ -68,6 +69,7 @@ def test_every_step_explains_the_error_of_its_flow(
 LOCKED = OperationalError("INSERT", None, Exception("database is locked"))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("before", "error", "trouble"),
     [

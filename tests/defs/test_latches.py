@@ -47,6 +47,7 @@ def three_hours(shop: Project) -> Project:
 LASTING = {CANNOT_BE_RETRIED: "IncompatibleLakeError"}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("status", "tags", "asked"),
     [

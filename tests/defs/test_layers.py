@@ -71,6 +71,7 @@ def rows(pipeline: Pipeline, layer: str) -> list[dict[str, Any]]:
     return [] if found is None else found.to_pylist()
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_window_of_it_is_materialized_with_its_metadata_and_its_check(config: Path) -> None:
     pipeline = open_pipeline(load_settings(config), NAME)

@@ -59,6 +59,7 @@ def observed(result: dg.ExecuteInProcessResult) -> list[dict[str, Any]]:
     return [{name: value.value for name, value in one.metadata.items()} for one in found]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("step", list(Step))
 def test_each_step_by_itself(step: Step, project: Project) -> None:
     result = done(project, only=[str(step)])

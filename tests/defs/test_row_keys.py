@@ -25,6 +25,7 @@ def test_only_its_own_job_executes_it(project: Project) -> None:
     assert checks["shop_tables"]
 
 
+@pytest.mark.more
 def test_it_fails_and_names_the_tables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_keys, "find_repeated_keys", lambda _: {ORDERS: 2, ITEMS: 0})
     definitions = project.register({ORDERS: COLUMNS}).definitions()

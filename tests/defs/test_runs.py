@@ -268,6 +268,7 @@ def test_every_materialization_says_the_columns_that_were_written(run: Run, flow
         assert {"op", "before", "after"} < {one.name for one in changelog.columns}
 
 
+@pytest.mark.more
 def test_the_check_of_a_window_comes_under_the_first_table_whatever_its_name(run: Run, flows: Flows) -> None:
     flows.lost = frozenset({GRID.at(1)})
     assert run("tables", partition_key="2026-01-05-00:00").checks("completeness") == {"2026-01-05-00:00": True}

@@ -174,6 +174,7 @@ def three_hours(shop: Project) -> Project:
     return shop
 
 
+@pytest.mark.more
 def test_a_window_is_asked_for_when_every_kafka_partition_has_its_entries(
     three_hours: Project, instance: dg.DagsterInstance
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_table_that_asks_for_it_has_statements_in_the_graph(config: Path) -> N
     assert "statement of SQL" in (node.description or "")
 
 
+@pytest.mark.more
 def test_a_window_is_made_with_the_other_tables_and_tells_counts_and_no_values(
     config: Path, instance: dg.DagsterInstance
 ) -> None:

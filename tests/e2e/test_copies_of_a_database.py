@@ -55,6 +55,7 @@ def bench(spark: SparkSession, spark_lake: LakeLocation, tmp_path: Path) -> Benc
     return Bench(spark, spark_lake, tmp_path, f"copies_{abs(hash(tmp_path)) % 10**9}")
 
 
+@pytest.mark.more
 def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop: Shop, tmp_path: Path) -> None:
     """Most rows are in no binlog. Keys move between chunks while these are read, and a table has no key."""
     harness = opened(bench, shop, tmp_path)
@@ -162,6 +163,7 @@ def test_rows_that_move_between_chunks_with_minimal_images_are_counted_and_repai
     assert verdicts() == ()
 
 
+@pytest.mark.more
 def test_a_copy_is_stopped_and_goes_on_or_is_given_up(bench: Bench, shop: Shop, tmp_path: Path) -> None:
     harness = opened(bench, shop, tmp_path, connections=1)
     asked = iter([False, False, False, True, *[True] * 10])

@@ -39,6 +39,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.e2e
 @pytest.mark.parametrize("command", CHEAP)
 def test_a_command_that_needs_no_lake(command: str, checkout: Path) -> None:

@@ -150,6 +150,7 @@ def _check(block: Block, kind: str, places: Mapping[str, str]) -> None:
         assert _pairs(found) == _wanted(_code(kind, places), hour=hour)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("block", READERS, ids=lambda block: block.title)
 def test_an_example_reads_a_lake_on_a_disk(block: Block, on_disk: Mapping[str, str]) -> None:
     _check(block, "sqlite", on_disk)

@@ -35,6 +35,7 @@ def names(world: World) -> list[str]:
     return world.names
 
 
+@pytest.mark.more
 def test_some_effects_fail(world: World, names: list[str]) -> None:
     """Three of them, each in another way; ``make effects`` takes all."""
     assert len(names) > 250
@@ -78,6 +79,7 @@ def test_the_machine_finds_the_fault_that_it_was_made_for(
     assert "commit_table effects.raw_envelopes cut" in disturbed(world, Effects(number, Way.CUT, **late))
 
 
+@pytest.mark.more
 def test_the_verdict_sees_a_file_that_is_gone_and_rows_that_are_too_many(world: World) -> None:
     effects = Effects()
     world.put_back()

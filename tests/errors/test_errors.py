@@ -187,6 +187,7 @@ def test_every_class_but_the_kinds_has_an_example_here() -> None:
     assert {type(error).__name__ for error, _, _ in EXAMPLES} == {cls.__name__ for cls in CLASSES} - KINDS
 
 
+@pytest.mark.more
 def test_every_class_but_the_kinds_is_raised_somewhere_and_no_kind_is() -> None:
     names = {cls.__name__ for cls in CLASSES}
     made = {
@@ -281,6 +282,7 @@ def texts_in(node: ast.AST) -> Iterator[str]:
             yield one.value
 
 
+@pytest.mark.more
 def test_what_says_run_it_again_is_retriable_wherever_the_words_stand() -> None:
     """The sentence and the sensors, which ask retriable runs again sooner, say one thing."""
     retriable = {cls.__name__ for cls in CLASSES if cls.retriable}

@@ -189,6 +189,7 @@ def test_statements_of_a_renamed_table_count_for_its_table_in_the_lake(bench_of:
     assert backlog(harness) == frozenset()
 
 
+@pytest.mark.more
 def test_statements_of_shards_count_for_the_merged_table(bench_of: Bench, tmp_path: Path) -> None:
     """In any order of windows: those of a shard that is known only by a later window, too."""
     one, late = shard(0, 1), shard(7, 9)
@@ -241,6 +242,7 @@ def busy(random: Random, windows: int) -> Source:
     return source
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 8)))
 def test_counts_are_equal_however_a_window_is_made(seed: int, bench_of: Bench, tmp_path: Path) -> None:
     random = Random(seed)

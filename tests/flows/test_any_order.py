@@ -22,6 +22,7 @@ def assert_equal(one: Harness, other: Harness) -> None:
         assert found[name] == expected[name], name
 
 
+@pytest.mark.more
 def test_windows_run_forwards_show_each_cut_and_end_alike(
     bench: Bench, bank: History, bank_capture: Path, rectangle: Harness
 ) -> None:

@@ -300,6 +300,7 @@ def _requests(folder: Path, tables: int) -> Counter[str]:
     return Counter({name: calls for name, calls in asked.items() if "'leases'" not in name})
 
 
+@pytest.mark.more
 def test_a_run_asks_as_often_however_many_tables_there_are(tmp_path: Path) -> None:
     few, many = (_requests(tmp_path / str(tables), tables) for tables in (4, 24))
     assert (

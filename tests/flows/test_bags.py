@@ -61,6 +61,7 @@ def held(harness: Harness) -> Counter[tuple[object, object]]:
     return Counter((row["line"], dict(row["_invalid"] or ()).get("n", row["n"])) for row in rows)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("order", chosen(ORDERS, 2))
 def test_a_bag_is_the_sources_own(

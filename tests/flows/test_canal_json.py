@@ -54,6 +54,7 @@ def stream() -> tuple[Canal, Counter[str]]:
     return canal, twice
 
 
+@pytest.mark.more
 def test_windows_in_any_order_give_the_tables_and_every_copy_stays(bench: Bench, tmp_path: Path) -> None:
     canal, twice = stream()
     capture = write_capture(tmp_path / "capture", canal.messages)
@@ -98,6 +99,7 @@ def test_every_change_has_a_place_of_its_own_in_the_order_of_its_arrival(bench: 
     assert [one[-1] for one in sorted(expected)] == sorted(place)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
 def test_open_windows_that_are_refreshed_end_as_if_read_at_once(bench: Bench, tmp_path: Path, seed: int) -> None:
     """Kafka partitions lag behind each other, so that what comes later may stand before what is there."""

@@ -60,6 +60,7 @@ def own_sums(harness: Harness) -> list[int | None]:
     return [*found["_sum"].to_pylist()]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("statement", "stays"),
     [

@@ -143,6 +143,7 @@ def rebuild(harness: Harness, table: str = "items") -> None:
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("lacking", "shared"), chosen([(True, True), (False, False), (True, False), (False, True)], 2))
 @pytest.mark.parametrize("seed", range(times(1, 10)))
 def test_rows_are_found_by_the_key_of_the_moment(

@@ -103,6 +103,7 @@ def test_a_table_that_is_resumed_in_an_open_window_is_made_again_alone(tmp_path:
     assert (len(mark.made_by), mark.paused) == (3, ())
 
 
+@pytest.mark.more
 def test_a_statement_behind_the_stored_rows_makes_nothing_again(tmp_path: Path) -> None:
     harness, source = opened(tmp_path), two_tables_with_rows()
     sent = send(harness, source, tmp_path, 0)
@@ -121,6 +122,7 @@ def test_a_statement_behind_the_stored_rows_makes_nothing_again(tmp_path: Path) 
     assert len(harness.pipeline.ledger.cuts()[0].made_by) == 4
 
 
+@pytest.mark.more
 def test_a_copy_that_comes_before_a_statement_makes_the_table_that_it_empties_again(tmp_path: Path) -> None:
     """The copy in Kafka partition 0 comes last and counts, so the row of the other one must go."""
     harness, source = opened(tmp_path), two_tables_with_rows()
@@ -181,6 +183,7 @@ def test_a_window_that_a_person_makes_again_gets_new_files_though_it_was_open_on
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 16)))
 def test_whatever_happens_all_rows_are_those_of_a_topic_read_at_once(seed: int, tmp_path: Path) -> None:
     """Statements whose copies come at different times, pauses, failures and ends of the process, in any order."""

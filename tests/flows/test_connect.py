@@ -17,7 +17,7 @@ from tests.flows.harness import Bench, Harness
 from tests.flows.over_connect import NAME, location
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 
 def listens(address: str) -> bool:

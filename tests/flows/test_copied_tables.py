@@ -69,6 +69,7 @@ def copy_all(harness: Harness, history: History, random: Random, *, since: datet
         copy_rows(harness, shown, reads_of(table, lambda at, name=name: history.at(at)[name].values(), mine, random))  # type: ignore[misc]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", chosen([1, 0, *range(2, 60)], 1))
 def test_a_topic_that_begins_in_the_middle_and_a_copy_are_the_source(bench: Bench, tmp_path: Path, seed: int) -> None:
     """Chunks are read at any positions between their watermarks, before, between or behind the runs of the windows."""
@@ -103,6 +104,7 @@ def only_keyed(whole: Contents) -> Contents:
     return {name: rows for name, rows in whole.items() if name in KEYED}
 
 
+@pytest.mark.more
 def test_a_copy_that_comes_later_gives_what_one_that_came_before_gives(bench: Bench, tmp_path: Path) -> None:
     """Before all runs, between them, and behind them; its window is the one whose cut reaches its watermark."""
     history, found = bank_history(6), []
@@ -132,6 +134,7 @@ def completeness(harness: Harness) -> list[tuple[datetime, Completeness]]:
     return [(row.window.start, row.completeness) for row in harness.pipeline.ledger.cuts()]
 
 
+@pytest.mark.more
 def test_a_table_with_a_copy_is_as_complete_as_without_one(bench: Bench, tmp_path: Path) -> None:
     history, found = bank_history(6), []
     for copies in (False, True):
@@ -183,6 +186,7 @@ def lines(history: History, *, until: Position) -> list[Row]:
     return found
 
 
+@pytest.mark.more
 def test_a_resync_mends_a_table_and_touches_no_other(bench: Bench, tmp_path: Path) -> None:
     """Messages were lost: the table is wrong until it is copied anew, and so are others that are not."""
     history = bank_history(4)
@@ -201,6 +205,7 @@ def test_a_resync_mends_a_table_and_touches_no_other(bench: Bench, tmp_path: Pat
     assert mended["seats"] == wrong["seats"]
 
 
+@pytest.mark.more
 def test_a_table_is_absent_as_of_a_moment_before_its_copy_is_whole(bench: Bench, tmp_path: Path) -> None:
     history, goods = bank_history(6), table_id("goods")
     harness = opened(bench, history, tmp_path, since=border(1))
@@ -217,6 +222,7 @@ def test_a_table_is_absent_as_of_a_moment_before_its_copy_is_whole(bench: Bench,
             assert contents(history, found)["goods"] == history.at(position)["goods"]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 20)))
 def test_a_copy_comes_while_windows_are_open(bench: Bench, tmp_path: Path, seed: int) -> None:
     """Refreshes go on before and behind it; rows that stand already are appended to, and never doubled."""
@@ -243,6 +249,7 @@ def test_a_copy_comes_while_windows_are_open(bench: Bench, tmp_path: Path, seed:
         assert sorted(copied) == list(range(one.rows))
 
 
+@pytest.mark.more
 def test_a_repair_mends_single_rows_and_later_changes_stay(bench: Bench, tmp_path: Path) -> None:
     """Rows that differ as of a position are taken from there: changed, missing and surplus ones."""
     history = bank_history(11)
@@ -280,6 +287,7 @@ def test_a_repair_mends_single_rows_and_later_changes_stay(bench: Bench, tmp_pat
     } == {"repair"}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "settings",
     chosen(
@@ -318,6 +326,7 @@ def _own(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in sorted(row) if not name.startswith("_") or name == "_source__event_time"}
 
 
+@pytest.mark.more
 def test_a_resync_ends_what_is_not_proven(bench: Bench, tmp_path: Path) -> None:
     """A statement that nobody understands leaves a doubt; behind the copy there is none, and another one begins another."""
     source = short_source()

@@ -96,6 +96,7 @@ def told(scan: DataScan) -> list[str]:
     return sorted(repr(sorted((name, value) for name, value in row.items() if value is not None)) for row in rows)
 
 
+@pytest.mark.more
 def test_every_table_has_the_tag_of_every_closed_cut(bench: Bench, history: History, tmp_path: Path) -> None:
     """Windows made one after the other; the last one has no cut, because the recording ends."""
     harness = bench.open(write_capture(tmp_path / "capture", history.source.messages))
@@ -118,6 +119,7 @@ def test_windows_that_one_run_makes_have_tags_where_a_version_is_theirs(
     assert all(last in tags(harness, name) for name in history.source.tables)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(2, 40)))
 def test_tags_stay_right_whatever_is_made_again_in_whatever_order(
     bench: Bench, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +140,7 @@ def test_tags_stay_right_whatever_is_made_again_in_whatever_order(
     require_right(harness, history)
 
 
+@pytest.mark.more
 def test_a_window_that_is_made_again_with_other_rows_takes_its_tag_and_the_later_ones_along(
     bench: Bench, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +188,7 @@ def test_a_cut_that_moves_loses_its_tag_where_no_row_was_written_again(bench: Be
     assert tags(harness, "items").keys() == {tag_of(harness.windows(1)[0])}
 
 
+@pytest.mark.more
 def test_a_source_that_is_followed_has_tags_of_closed_windows_alone(bench: Bench, tmp_path: Path) -> None:
     """Refreshes of the open window stand at cuts, too, which no window has in the end."""
     history = bank_history(8)
@@ -209,6 +213,7 @@ def test_a_source_that_is_followed_has_tags_of_closed_windows_alone(bench: Bench
         )
 
 
+@pytest.mark.more
 def test_tables_that_stand_still_get_none_and_all_once_they_go_on(bench: Bench, tmp_path: Path) -> None:
     source = three_windows(items("one"), items("two"))
     harness = open_short(bench, tmp_path / "capture", source.messages, windows=4)
@@ -231,6 +236,7 @@ def test_tables_that_stand_still_get_none_and_all_once_they_go_on(bench: Bench, 
         assert {row["id"]: row["n"] for row in table.scan(snapshot_id=version).to_arrow().to_pylist()} == wanted
 
 
+@pytest.mark.more
 def test_as_many_as_are_asked_for_are_kept_and_their_versions_do_not_expire(
     bench: Bench, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +272,7 @@ def test_as_many_as_are_asked_for_are_kept_and_their_versions_do_not_expire(
     assert not tags(none, "accounts")
 
 
+@pytest.mark.more
 def test_a_table_that_is_rebuilt_has_the_tags_that_its_new_rows_are(
     bench: Bench, history: History, tmp_path: Path
 ) -> None:
@@ -281,6 +288,7 @@ def test_a_table_that_is_rebuilt_has_the_tags_that_its_new_rows_are(
         assert {*cut_tags(found).values()} <= {found.metadata.current_snapshot_id}, "versions of before have no tag"
 
 
+@pytest.mark.more
 def test_an_unchanged_table_costs_a_commit_only_where_tables_are_few(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

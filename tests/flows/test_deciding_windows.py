@@ -72,6 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Harness, Source]:
     return harness, source
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("again", range(WINDOWS))
 def test_a_window_that_is_made_again_reads_no_window_before_it(again: int, made: tuple[Harness, Source]) -> None:
     harness, source = made

@@ -91,6 +91,7 @@ CASES = [
 """All ways in all orders; the first of them are all ways."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("way", "key", "orders"), chosen(CASES, len(WAYS)))
 def test_null_stays_in_deleted_rows_where_a_column_takes_none_any_more(
     way: str, key: tuple[str, ...], orders: Orders, tmp_path: Path
@@ -107,6 +108,7 @@ def test_null_stays_in_deleted_rows_where_a_column_takes_none_any_more(
     assert shown(harness) == expected
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("orders", chosen(ORDERS, 1))
 def test_a_truncation_leaves_rows_that_were_deleted_before_whatever_their_key_is_now(
     orders: Orders, tmp_path: Path
@@ -132,6 +134,7 @@ def test_a_truncation_leaves_rows_that_were_deleted_before_whatever_their_key_is
 SHORT_ORDERS: Sequence[Orders] = (((1,), (0,)), ((0,), (1,)), ((0, 1),))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("has_key", "orders"),
     chosen([(has_key, SHORT_ORDERS[(turn + has_key) % 3]) for turn in range(3) for has_key in (True, False)], 2),

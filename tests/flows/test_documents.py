@@ -91,6 +91,7 @@ EVERY_KIND = [
 ]
 
 
+@pytest.mark.more
 def test_a_changelog_has_the_document_or_its_update_in_canonical_form(tmp_path: Path) -> None:
     harness = made(tmp_path, EVERY_KIND)
     rows = sorted(rows_of(harness, "changelog"), key=lambda row: row["source_position"]["position"])
@@ -111,6 +112,7 @@ def test_a_changelog_has_the_document_or_its_update_in_canonical_form(tmp_path: 
     assert rows[0]["event_time"] == START + timedelta(seconds=1)  # the time of the cluster, not es
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("form", "document"),
     [
@@ -127,6 +129,7 @@ def test_a_snapshot_has_documents_in_the_form_that_is_asked_for(form: str, docum
     }  # fmt: skip
 
 
+@pytest.mark.more
 def test_updates_go_on_with_the_document_that_stands(tmp_path: Path) -> None:
     patch = update('{"_id": 1}', '{"$set": {"when": ISODate("2026-01-05T00:00:00.5Z")}}')
     later = update('{"_id": 1}', '{"$set": {"a.b.1": NumberDecimal("1.50")}}')
@@ -138,6 +141,7 @@ def test_updates_go_on_with_the_document_that_stands(tmp_path: Path) -> None:
     assert documents(harness) == {"1": wanted}
 
 
+@pytest.mark.more
 def test_an_update_of_a_document_that_nobody_has_seen_makes_none_and_is_counted(tmp_path: Path) -> None:
     harness = opened(tmp_path, [[update('{"_id": 1}', '{"$set": {"a": 1}}')], [insert('{"_id": 1}', op="INIT")]])
     harness.raw(0)
@@ -152,6 +156,7 @@ def test_an_update_of_a_document_that_nobody_has_seen_makes_none_and_is_counted(
     assert documents(harness) == {"1": '{"_id":1}'}
 
 
+@pytest.mark.more
 def test_a_path_that_does_not_fit_the_document_is_counted(tmp_path: Path) -> None:
     harness = opened(
         tmp_path, [[insert('{"_id": 1, "a": [1], "b": 1}'), update('{"_id": 1}', '{"$set": {"a.3": 4, "b.c": 1}}')]]
@@ -163,6 +168,7 @@ def test_a_path_that_does_not_fit_the_document_is_counted(tmp_path: Path) -> Non
     assert counts.misfits == 1
 
 
+@pytest.mark.more
 def test_a_field_can_be_a_column_of_its_own(tmp_path: Path) -> None:
     flatten = {"shop.orders": {"city": "address.city", "first": "lines.0", "zip": "address.zip"}}
     said = [insert('{"_id": 1, "address": {"city": "Köln", "zip": 50667}, "lines": [{"n": 1}]}'), insert('{"_id": 2}')]
@@ -173,6 +179,7 @@ def test_a_field_can_be_a_column_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.more
 def test_deleted_documents_stay_softly_with_what_they_were(tmp_path: Path) -> None:
     said = [insert('{"_id": 1, "a": 1}'), update('{"_id": 1}', '{"$set": {"a": 2}}'), delete('{"_id": 1}')]
     harness = made(tmp_path, said, deletes="soft")
@@ -185,6 +192,7 @@ def test_deleted_documents_stay_softly_with_what_they_were(tmp_path: Path) -> No
     assert row["_deleted_at"] is not None
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_a_history_has_every_version_of_a_document(cut: int, tmp_path: Path) -> None:
     said = [
@@ -216,6 +224,7 @@ def test_documents_move_with_the_name_of_their_collection(tmp_path: Path) -> Non
     assert documents(harness) == {"2": '{"_id":2}'}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("gone", [command("drop", '{"drop": "orders"}'), command("dropDatabase", coll=None)])
 def test_a_dropped_collection_is_empty_until_the_next_document(gone: Said, tmp_path: Path) -> None:
     harness = made(tmp_path, [insert('{"_id": 1}'), gone, insert('{"_id": 2}')], [gone], [insert('{"_id": 3}')])
@@ -257,6 +266,7 @@ def test_what_looks_like_a_card_is_a_token_in_documents_and_updates(tmp_path: Pa
     assert second["card"].startswith("no tok_")
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("column", "rule", "clause"),
     [

@@ -18,7 +18,7 @@ from tests.flows.test_any_order import assert_equal
 from tests.tiers import chosen
 from tests.wire.scenarios import DATA
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "dts-avro": {"format": "dts-avro", "schema": str(DATA / "dts-avro" / "Record.avsc")},

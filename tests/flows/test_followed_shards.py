@@ -170,6 +170,7 @@ def shown(harness: Harness) -> tuple[set[str], list[str]]:
     return columns, sorted(found)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(2, 60)))
 def test_rolling_statements_leave_the_union_of_the_shards(seed: int, bench_of: Bench, tmp_path: Path) -> None:
     """Behind each window in turn, and at the end in any order with a window made again."""
@@ -217,6 +218,7 @@ def test_shards_that_are_altered_in_one_run_keep_their_files(bench_of: Bench, tm
     assert {one.path for one in harness.pipeline.lake.data_files(path)} == files
 
 
+@pytest.mark.more
 def test_shards_whose_key_changes_have_what_events_told(bench_of: Bench, tmp_path: Path) -> None:
     """Without one key for all changes the rows are those of the changelog, in any order of windows."""
     tables = shards_of(2, 1)
@@ -248,6 +250,7 @@ def test_shards_whose_key_changes_have_what_events_told(bench_of: Bench, tmp_pat
         assert sorted(tuple(row[name] for name in ("_source_database", "id", "n", "more")) for row in rows) == told
 
 
+@pytest.mark.more
 def test_what_updates_left_out_under_a_name_outside_stays(bench_of: Bench, tmp_path: Path) -> None:
     """A table outside of the merge becomes a shard; its updates had sent the columns that they changed."""
     inside, late = shards_of(1, 2)
@@ -292,6 +295,7 @@ def test_columns_of_later_windows_wait_for_their_rows(bench_of: Bench, tmp_path:
     assert "more" in shown(harness)[0]
 
 
+@pytest.mark.more
 def test_shards_whose_column_became_another_type_keep_it_in_runs_without_statements(
     bench_of: Bench, tmp_path: Path
 ) -> None:

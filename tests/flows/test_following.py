@@ -59,6 +59,7 @@ def stored(harness: Harness) -> list[str]:
     return [] if table is None else sorted(map(str, table.scan().to_arrow().to_pylist()))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 40)))
 def test_a_copy_that_follows_has_the_rows_of_the_changelog(seed: int, tmp_path: Path) -> None:
     chance, capture, copy = Random(seed), tmp_path / "capture", Copy()

@@ -93,6 +93,7 @@ def opened(bench: Bench, life: FilteredLife, folder: Path, **options: Any) -> Ha
 ORDERS = [(0, 1, 2), (0, 2, 1), (2, 1, 0, 1), (1, 0, 2, 0)]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("seed", "text", "order"),
     chosen([(seed, [*FILTERS][seed % 3], ORDERS[(seed + 1) % 4]) for seed in range(24)], 1),
@@ -113,6 +114,7 @@ def test_rows_that_pass_stand_in_any_order_of_windows(
     assert_counts(harness)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("text", chosen([*FILTERS][::-1], 1))
 @pytest.mark.parametrize("order", chosen([(0, 2, 1, 0), (0, 1, 2)], 1))
 def test_rows_are_judged_between_truncations(text: str, order: tuple[int, ...], bench: Bench, tmp_path: Path) -> None:
@@ -129,6 +131,7 @@ def test_rows_are_judged_between_truncations(text: str, order: tuple[int, ...], 
     assert all_versions(harness) == versions
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("text", chosen([*FILTERS], 1))
 def test_deleted_rows_that_stay_are_those_that_passed(text: str, bench: Bench, tmp_path: Path) -> None:
     life = FilteredLife(5, text)

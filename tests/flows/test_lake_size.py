@@ -56,6 +56,7 @@ def test_all_files_on_disk_are_counted_once(harness: Harness) -> None:
     assert {"raw_envelopes", "entries", "changelog", "snapshot", "ledger", "ddl"} <= found.by_layer().keys()
 
 
+@pytest.mark.more
 def test_what_a_setting_would_free_is_what_it_frees(harness: Harness) -> None:
     told = sizes(harness)
     freed = maintained(harness, Step.EXPIRY)[Step.EXPIRY].freed_bytes
@@ -65,6 +66,7 @@ def test_what_a_setting_would_free_is_what_it_frees(harness: Harness) -> None:
     assert sizes(harness).total().older_bytes < told.total().older_bytes - freed * 0.9
 
 
+@pytest.mark.more
 def test_orphans_are_counted_as_bytes_of_nobody(harness: Harness) -> None:
     before = sizes(harness)
     path = harness.pipeline.table_path("snapshot", table_id("one"))
@@ -82,6 +84,7 @@ def test_orphans_are_counted_as_bytes_of_nobody(harness: Harness) -> None:
     assert left.exists()
 
 
+@pytest.mark.more
 def test_ages_are_supposed_and_single_tables_looked_at(harness: Harness) -> None:
     disk = on_disk(harness)
     never = sizes(harness, supposed=Supposed(expire_after=999 * DAY, raw=DAY, entries=9_999 * DAY))

@@ -61,6 +61,7 @@ def test_a_set_waits_for_the_window_of_its_head(bench: Bench, tmp_path: Path) ->
     assert harness.snapshots(source.tables)["items"] == source.rows["items"]
 
 
+@pytest.mark.more
 def test_a_set_whose_tail_never_comes_is_named_by_the_window_that_knows_in_any_order(
     bench: Bench, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def plain(messages: list[Message], tmp_path_factory: pytest.TempPathFactory) -> 
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("layout", "deletes"), chosen([(BY_N, True), (BY_NOTE, False), (BY_N, False), (BY_NOTE, True)], 2)
 )
@@ -98,6 +99,7 @@ def test_rows_that_move_between_partitions_leave_the_old_one(
     assert parts > (1 if layout is BY_N else 0)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 10)))
 def test_the_order_of_windows_does_not_matter(
     seed: int, bench_of: Bench, bank: History, bank_capture: Path, rectangle_rows: dict[str, list[str]]
@@ -119,6 +121,7 @@ def rectangle_rows(bank_capture: Path, tmp_path_factory: pytest.TempPathFactory)
     return snapshots(harness)
 
 
+@pytest.mark.more
 def test_a_layout_that_changes_writes_files_anew_once(
     messages: list[Message], plain: list[Any], bench_of: Bench, tmp_path: Path
 ) -> None:

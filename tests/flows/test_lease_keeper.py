@@ -69,6 +69,7 @@ def test_leases_are_kept_between_pieces_of_work_without_a_commit(ledger: Ledger)
     assert [row.held for row in ledger.leases()[0]] == [False, False]
 
 
+@pytest.mark.more
 def test_who_waits_gets_the_lease_when_the_work_ends(ledger: Ledger) -> None:
     clock = Clock()
     one, two = keeper_of(ledger, clock, 1), keeper_of(ledger, clock, 2)
@@ -118,6 +119,7 @@ def test_a_holder_that_was_stopped_and_not_replaced_goes_on(ledger: Ledger) -> N
     assert ledger.leases()[0][0].beat == 1
 
 
+@pytest.mark.more
 def test_a_killed_process_of_this_machine_is_replaced_at_once(lake_location: LakeLocation, ledger: Ledger) -> None:
     code = f"""
 import os
@@ -148,6 +150,7 @@ def test_this_process_is_found_and_one_that_has_ended_is_not() -> None:
     assert started_at(child.pid) is None
 
 
+@pytest.mark.more
 def test_a_fork_waits_for_the_thread_that_looks_after_leases() -> None:
     """A lock that the thread holds at that moment, as SQLite's, would be locked in the new process for ever."""
     code = """

@@ -66,6 +66,7 @@ def read_at_once(bank: History, tmp_path_factory: pytest.TempPathFactory) -> dic
     return {"folder": tmp_path_factory.mktemp("live"), "messages": with_an_end(bank)}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_topic_followed_in_pieces_ends_as_if_read_at_once(
     seed: int, bench: Bench, read_at_once: dict[str, Any], tmp_path: Path
@@ -89,6 +90,7 @@ def test_a_topic_followed_in_pieces_ends_as_if_read_at_once(
         assert found[name] == expected, name
 
 
+@pytest.mark.more
 def test_each_refresh_shows_the_rows_up_to_the_last_checkpoint(bench: Bench, tmp_path: Path) -> None:
     source = short_source()
     capture = tmp_path / "capture"
@@ -139,6 +141,7 @@ def test_a_state_that_cannot_be_read_is_computed_anew_and_the_run_says_so(bench:
     assert {len(row.refreshes) for row in kept} == {2}
 
 
+@pytest.mark.more
 def test_a_refresh_that_is_killed_between_any_two_commits_leaves_nothing_double(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +193,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.more
 def test_two_runs_that_refresh_the_same_window_at_once_end_as_one(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     capture = tmp_path / "capture"
@@ -212,6 +216,7 @@ def test_two_runs_that_refresh_the_same_window_at_once_end_as_one(bench: Bench, 
     assert harness.snapshots(source.tables) == folded(source.tables, source.changes)
 
 
+@pytest.mark.more
 def test_a_producer_whose_clock_jumps_closes_nothing_early(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     capture = tmp_path / "capture"
@@ -236,6 +241,7 @@ def test_a_producer_whose_clock_jumps_closes_nothing_early(bench: Bench, tmp_pat
             assert one.offsets.end == other.offsets.start, "neighbours meet whatever the clock did"
 
 
+@pytest.mark.more
 def test_one_process_follows_a_growing_source_from_window_to_window(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     capture = tmp_path / "capture"

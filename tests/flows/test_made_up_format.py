@@ -39,6 +39,7 @@ subscriptions:
 SCHEMA = {"toys.things": {"id": "int key", "name": "text"}}
 
 
+@pytest.mark.more
 def test_it_goes_through_every_asset(
     bench: Bench, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

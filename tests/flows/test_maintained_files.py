@@ -16,6 +16,8 @@ from tests.flows.short import LANES, SECOND, items, three_windows
 from tests.flows.source import write_capture
 from tests.flows.test_maintenance import EAGER, harness_with, maintained, read_every_version
 
+pytestmark = pytest.mark.more
+
 PARTS = 16
 
 

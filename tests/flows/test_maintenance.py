@@ -112,6 +112,7 @@ def read_every_version(harness: Harness) -> int:
     return versions
 
 
+@pytest.mark.more
 def test_no_row_is_another_one_and_the_reports_say_what_went(harness: Harness) -> None:
     before, disk, versions = harness.everything(), on_disk(harness), read_every_version(harness)
     told = maintained(harness, dry_run=True)
@@ -135,6 +136,7 @@ def test_no_row_is_another_one_and_the_reports_say_what_went(harness: Harness) -
     assert harness.everything() == before
 
 
+@pytest.mark.more
 def test_orphans_go_and_nothing_else(harness: Harness) -> None:
     lake, now = harness.pipeline.lake, datetime.now(UTC)
     table = lake.table(harness.pipeline.path("changelog", "bank", "one"))
@@ -161,6 +163,7 @@ def test_orphans_go_and_nothing_else(harness: Harness) -> None:
     read_every_version(harness)
 
 
+@pytest.mark.more
 def test_a_table_that_forbids_it_keeps_its_orphans(harness: Harness) -> None:
     path = harness.pipeline.path("changelog", "bank", "one")
     table = harness.pipeline.lake.table(path)
@@ -174,6 +177,7 @@ def test_a_table_that_forbids_it_keeps_its_orphans(harness: Harness) -> None:
     assert file.exists()
 
 
+@pytest.mark.more
 def test_files_of_a_run_that_holds_its_lease_stay_however_long_it_takes(harness: Harness) -> None:
     path = harness.pipeline.table_path("snapshot", table_id("one"))
     rows = harness.rows("snapshot", "bank", "one")
@@ -188,6 +192,7 @@ def test_files_of_a_run_that_holds_its_lease_stay_however_long_it_takes(harness:
     assert sorted(map(str, harness.rows("snapshot", "bank", "one"))) == sorted(map(str, rows))
 
 
+@pytest.mark.more
 def test_files_that_are_committed_between_two_looks_stay(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit lands when the orphans have been found and are not removed yet."""
     path = harness.pipeline.table_path("snapshot", table_id("one"))
@@ -206,6 +211,7 @@ def test_files_that_are_committed_between_two_looks_stay(harness: Harness, monke
     assert find_orphans(harness.pipeline, path, OrphanRule(datetime.now(UTC) - DAY)).files == ()
 
 
+@pytest.mark.more
 def test_tags_and_branches_are_respected_until_their_time_comes(harness: Harness) -> None:
     path = harness.pipeline.table_path("snapshot", table_id("one"))
     table = harness.pipeline.lake.table(path)
@@ -249,6 +255,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("after", chosen((3, 0, 40), 1))
 def test_a_maintenance_that_was_killed_is_ended_by_the_next_one(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, after: int
@@ -281,6 +288,7 @@ def test_a_maintenance_that_was_killed_is_ended_by_the_next_one(
     assert {place_of(path) for path in on_disk(harness)} == named(harness)
 
 
+@pytest.mark.more
 def test_maintenance_beside_a_run_that_writes_loses_nothing(tmp_path: Path) -> None:
     """Files go as orphans after a second and a half here, so that leases and looks protect, and not days."""
     capture = write_capture(tmp_path / "capture", busy().messages)
@@ -319,6 +327,7 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_sorting, "FILE_BYTES", 4_000)
 
 
+@pytest.mark.more
 def test_a_snapshot_is_sorted_by_its_key_and_goes_on_from_there(small_files: None, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "capture", busy(changes_from=WINDOWS).messages)
     harness = opened(tmp_path, capture)
@@ -349,6 +358,7 @@ def test_a_snapshot_is_sorted_by_its_key_and_goes_on_from_there(small_files: Non
     assert harness.everything() == before
 
 
+@pytest.mark.more
 def test_a_sorted_snapshot_takes_changes_over(small_files: None, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "capture", busy(changes_from=WINDOWS - 1).messages)
     sorted_, plain = (opened(tmp_path / name, capture) for name in ("sorted", "plain"))
@@ -361,6 +371,7 @@ def test_a_sorted_snapshot_takes_changes_over(small_files: None, tmp_path: Path)
     assert sorted_.everything() == plain.everything()
 
 
+@pytest.mark.more
 def test_an_age_of_nothing_is_an_age(harness: Harness) -> None:
     eager = harness_with(harness, {**EAGER, "expire_after": "0s"})
     assert maintained(eager, Step.EXPIRY, after=timedelta(seconds=1))[Step.EXPIRY].numbers["versions"] > 40

@@ -48,6 +48,7 @@ def made_anew(capture: Path, messages: list[Message]) -> None:
     write_capture(capture, messages)
 
 
+@pytest.mark.more
 def test_a_source_that_is_changed_and_changed_back_between_rows_and_mark_of_raw(tmp_path: Path) -> None:
     messages = list(three_windows(items()).messages)
     other = [replace(one, value=b"another" + (one.value or b"")) for one in messages]

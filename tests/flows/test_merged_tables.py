@@ -131,6 +131,7 @@ def assert_balanced(harness: Harness) -> None:
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("keyed", chosen([True, False], 1))
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_a_merged_table_is_the_union_of_its_shards_behind_each_window(

@@ -50,6 +50,7 @@ def whole(days: Days, quick: None, tmp_path_factory: pytest.TempPathFactory) -> 
     return followed(bench_in_process(tmp_path_factory.mktemp("whole"), "aged"), days, "aged", ages={}, by=DAYS)
 
 
+@pytest.mark.more
 def test_old_rows_are_gone_and_all_others_are_there(aged: Harness, whole: Harness) -> None:
     # The second day's last window has the head of a set that was whole in the sixth day, which is not old yet.
     for layer, first in ((RAW, {0: 10, 1: 3}), (ENTRIES, {0: 3, 1: 3})):
@@ -60,6 +61,7 @@ def test_old_rows_are_gone_and_all_others_are_there(aged: Harness, whole: Harnes
         assert sorted(map(str, there)) == sorted(map(str, shown))
 
 
+@pytest.mark.more
 def test_every_other_table_is_as_without_retention(aged: Harness, whole: Harness) -> None:
     """Sets over the borders of removed windows are among its rows, and windows behind removals."""
     # A lake that is made at once sees another message behind a silent window.
@@ -91,6 +93,7 @@ def test_the_ledger_says_what_went_and_still_balances(aged: Harness) -> None:
     assert all(one.balanced for one in judge_ledger(aged.pipeline))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("make", "layer"),
     [
@@ -111,6 +114,7 @@ def test_a_window_made_again_says_the_sentence_and_changes_nothing(
     assert aged.everything() == before
 
 
+@pytest.mark.more
 def test_a_window_whose_rows_are_there_is_made_again_with_equal_rows(aged: Harness) -> None:
     before = aged.everything()
     aged.entries(9, 10, partitions=[1])  # the set that began in the second day ends there
@@ -128,6 +132,7 @@ def test_rows_in_quarantine_stay_with_a_line(aged: Harness) -> None:
     assert any(line.endswith("since what they came from was removed by retention") for line in aged.lines)
 
 
+@pytest.mark.more
 def test_tables_cannot_be_rebuilt_from_entries_that_are_gone_and_can_from_changelogs(aged: Harness) -> None:
     tables, before = [table_id("items")], aged.everything()
     with pytest.raises(RowsRemovedError):
@@ -163,6 +168,7 @@ def test_entries_that_were_made_from_removed_messages_are_not_made_again(aged: H
     aged.entries(10, partitions=[0])
 
 
+@pytest.mark.more
 def test_stale_windows_without_rows_stay_as_they_are_and_nobody_asks_for_them(aged: Harness, days: Days) -> None:
     capture = Path(str(aged.pipeline.settings.source.capture.path))  # type: ignore[union-attr]
     before = {str(row) for row in aged.rows("changelog", "bank", "items") if number_of(row["window_start"]) < 3}
@@ -186,6 +192,7 @@ def test_a_removed_table_cannot_come_back_without_its_changes(aged: Harness) -> 
     assert all(not row.paused for row in aged.pipeline.ledger.cuts())
 
 
+@pytest.mark.more
 def test_changes_that_may_repeat_removed_ones_are_refused_and_never_stored_twice(
     days: Days, quick: None, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_removal_that_is_killed_goes_on(aged: Harness, owner: Any, name: str, 
     assert all(found == whole[layer][lane][-len(found) :] for layer in left for lane, found in left[layer].items())
 
 
+@pytest.mark.more
 def test_a_removal_that_another_run_has_overtaken_says_so_and_goes_on_later(aged: Harness) -> None:
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, Lake, "replace", calls=0, error=StaleGenerationError("aged.entries", expected="1", found="2"))
@@ -101,6 +102,7 @@ def test_a_removal_that_another_run_has_overtaken_says_so_and_goes_on_later(aged
     assert all(row.gone_at is not None for row in aged.pipeline.ledger.removed_rows())
 
 
+@pytest.mark.more
 def test_rows_written_meanwhile_are_not_lost_by_a_removal(aged: Harness) -> None:
     """A run that made a window again between the listing and the commit: its files are others, and the commit fails."""
     original = Lake.replace
@@ -141,6 +143,7 @@ def test_entries_are_never_fewer_for_messages_that_are_gone(aged: Harness) -> No
     assert ledger.windows([cell.window]) == before
 
 
+@pytest.mark.more
 def test_without_an_age_nothing_goes_and_no_table_is_made(aged: Harness, days: Days, tmp_path: Path) -> None:
     kept = opened(bench_in_process(tmp_path, "aged"), tmp_path / "capture_aged", "aged", ages={})
     removal(kept)
@@ -148,6 +151,7 @@ def test_without_an_age_nothing_goes_and_no_table_is_made(aged: Harness, days: D
     assert kept.pipeline.lake.table(kept.pipeline.path("removed_rows")) is None
 
 
+@pytest.mark.more
 def test_the_latest_messages_stay(aged: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_retention, "MESSAGES_KEPT", 10_000)
     removal(aged)

@@ -78,6 +78,7 @@ def expected(history: History, position: Position) -> Contents:
     return {name: rows for name, rows in history.at(position).items() if history.source.tables[name].keys}
 
 
+@pytest.mark.more
 def test_tables_are_what_the_source_had_behind_every_transaction(
     harness: Harness, history: History, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def commits(harness: Harness) -> list[dict[str, Any]]:
     return [{"place": place, **row} for place, row in sorted(found.items())]
 
 
+@pytest.mark.more
 def test_a_time_is_the_last_transaction_before_the_first_one_that_was_committed_later(
     harness: Harness, history: History, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_time_is_the_last_transaction_before_the_first_one_that_was_committed_
         assert contents(history, found) == expected(history, place), time
 
 
+@pytest.mark.more
 def test_a_time_is_refused_before_the_first_transaction_and_behind_the_last_complete_one(
     harness: Harness, history: History, tmp_path: Path
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_time_is_refused_before_the_first_transaction_and_behind_the_last_comp
         tables_at(harness.pipeline, AtTime(END + EVERY), tmp_path / "moment")
 
 
+@pytest.mark.more
 def test_from_nothing_and_from_a_version_come_the_same_rows(
     harness: Harness, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +155,7 @@ def test_from_nothing_and_from_a_version_come_the_same_rows(
     assert contents(history, anew) == expected(history, position)
 
 
+@pytest.mark.more
 def test_a_folder_goes_on_from_an_earlier_moment_and_not_from_a_later_one(
     harness: Harness, history: History, tmp_path: Path
 ) -> None:
@@ -166,6 +171,7 @@ def test_a_folder_goes_on_from_an_earlier_moment_and_not_from_a_later_one(
     assert {one: one.stat().st_size for one in (tmp_path / "lake").rglob("*.parquet")} == lake
 
 
+@pytest.mark.more
 def test_a_version_with_a_tag_is_begun_from_when_its_changelog_has_forgotten(
     harness: Harness, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +185,7 @@ def test_a_version_with_a_tag_is_begun_from_when_its_changelog_has_forgotten(
     assert begun.keys() >= {table_id(name) for name in ("accounts", "goods")}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "options",
     [{}, {"deletes": "soft", "audit_columns": ["op", "position"]}, {"consistency": "window"}],
@@ -215,6 +222,7 @@ def test_a_table_goes_back_from_a_later_version_where_no_earlier_one_is_left(
     assert went_back >= {table_id("accounts"), table_id("journal")}
 
 
+@pytest.mark.more
 def test_windows_that_are_made_again_are_refused_until_snapshots_have_their_rows(
     bench: Bench, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +306,7 @@ def rows_of(found: TablesAt) -> dict[TableId, list[str]]:
     }
 
 
+@pytest.mark.more
 def test_a_window_is_its_cut_and_the_present_is_not_touched(harness: Harness, history: History, tmp_path: Path) -> None:
     before = harness.everything()
     files = {one for one in tmp_path.rglob("*") if "moment" not in str(one)}
@@ -309,6 +318,7 @@ def test_a_window_is_its_cut_and_the_present_is_not_touched(harness: Harness, hi
     assert {one for one in tmp_path.rglob("*") if "moment" not in str(one)} == files, "nothing is written into the lake"
 
 
+@pytest.mark.more
 def test_some_tables_are_made_alone(harness: Harness, history: History, tmp_path: Path) -> None:
     position = whole(history)[-1]
     found = tables_at(harness.pipeline, AtPosition(None, *position), tmp_path / "moment", tables={table_id("accounts")})
@@ -316,6 +326,7 @@ def test_some_tables_are_made_alone(harness: Harness, history: History, tmp_path
     assert not found.absent
 
 
+@pytest.mark.more
 def test_money_is_never_under_way_at_any_transaction(bench: Bench, tmp_path: Path) -> None:
     source = bank_of_transfers(4)
     harness = bench.open(
@@ -335,6 +346,7 @@ def _balances(found: TablesAt) -> Iterable[int]:
         yield from table.scan(selected_fields=("balance",)).to_arrow()["balance"].to_pylist()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("text", "reason"),
     chosen(

@@ -141,6 +141,7 @@ def found(harness: Harness) -> Contents:
 ORDERS = [(1, (0, 2, 1)), (3, (0, 1, 2, 1)), (1, (2, 1, 0)), (4, (1, 0, 2, 0))]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("seed", "order"), chosen(ORDERS + [(seed, ORDERS[seed % 4][1]) for seed in range(10, 30)], 2))
 def test_what_was_not_sent_follows_the_row(seed: int, order: tuple[int, ...], bench: Bench, tmp_path: Path) -> None:
     life = Life(seed)
@@ -158,6 +159,7 @@ def test_what_was_not_sent_follows_the_row(seed: int, order: tuple[int, ...], be
     assert sum(row.partial_moves for row in harness.pipeline.ledger.window_tables()) > 3
 
 
+@pytest.mark.more
 def test_what_was_not_sent_follows_rows_between_truncations(bench: Bench, tmp_path: Path) -> None:
     life = Life(7)
     ends = [life.window(number, 9, truncated=number == 1) for number in range(3)]

@@ -119,6 +119,7 @@ def undisturbed(messages: list[Message], tmp_path_factory: pytest.TempPathFactor
     return of_rows(harness)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("layer", chosen(["snapshot", "changelog"], 1))
 def test_a_table_whose_metadata_are_lost_at_any_moment_stops_no_other(
     layer: str, messages: list[Message], tmp_path: Path
@@ -140,6 +141,7 @@ def test_a_table_whose_metadata_are_lost_at_any_moment_stops_no_other(
     assert after > 3
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "place", [place if place in FIRST else pytest.param(place, marks=pytest.mark.long) for place in PLACES]
 )
@@ -283,6 +285,7 @@ def test_an_open_window_that_lacks_a_table_is_made_again_for_it_once_it_is_resum
     assert rows_of(harness) == expected
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_table_that_cannot_be_merged_stands_where_it_was_and_catches_up(
     bench: Bench, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
@@ -309,6 +312,7 @@ def test_a_table_that_cannot_be_merged_stands_where_it_was_and_catches_up(
     assert of_rows(harness) == undisturbed
 
 
+@pytest.mark.more
 def test_a_table_whose_metadata_is_lost_stops_no_other_and_no_judgement(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def proven(harness: Harness, scratch: Server, *tables: str, existing: Existing =
         return prove(harness.pipeline, server, address=address, tables=tables, existing=existing)
 
 
+@pytest.mark.more
 def test_snapshots_are_what_the_changelogs_make_in_a_server(harness: Harness, scratch: Server) -> None:
     proof = proven(harness, scratch)
     assert {table: one.differences for table, one in proof.tables.items() if not one.equal} == {}
@@ -206,6 +207,7 @@ def compared(harness: Harness, scratch: Server, name: str) -> TableProof:
         return compare_table(harness.pipeline, server, one)
 
 
+@pytest.mark.more
 def test_every_cell_that_is_changed_in_a_snapshot_is_found_and_named(harness: Harness, scratch: Server) -> None:
     proven(harness, scratch)
     random, tried = Random(1), 0
@@ -226,6 +228,7 @@ def test_every_cell_that_is_changed_in_a_snapshot_is_found_and_named(harness: Ha
     assert tried > 30
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("table", ["orders", "bag"])
 def test_rows_that_are_lost_or_stand_twice_in_a_snapshot_are_found(
     harness: Harness, scratch: Server, table: str
@@ -242,6 +245,7 @@ def test_rows_that_are_lost_or_stand_twice_in_a_snapshot_are_found(
     assert not found.equal
 
 
+@pytest.mark.more
 def test_tables_that_are_compared_in_shares_are_equal_and_a_spoiled_cell_is_found(
     harness: Harness, scratch: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +271,7 @@ def with_other_images(rows: pa.Table) -> pa.Table:
     return rows.set_column(at, rows.schema.field("after"), pa.array(images, rows.schema.field("after").type))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("spoil", "only_server"), [(without_an_insert, 0), (with_other_images, 1)], ids=["lost", "another"]
 )
@@ -302,6 +307,7 @@ def test_databases_with_tables_are_refused_and_used_where_that_is_asked(harness:
         cursor.execute("DROP DATABASE other")
 
 
+@pytest.mark.more
 def test_rules_filters_and_deleted_rows_that_stay_are_no_differences(
     harness: Harness, scratch: Server, tmp_path: Path
 ) -> None:
@@ -322,6 +328,7 @@ def test_rules_filters_and_deleted_rows_that_stay_are_no_differences(
     assert "emptied" not in {table.table for table in proof.tables}
 
 
+@pytest.mark.more
 def test_a_table_that_stands_still_is_named_and_not_compared(harness: Harness, scratch: Server, tmp_path: Path) -> None:
     paused = opened_again(harness, tmp_path)
     paused_by_person(paused.pipeline, {TableId(DATABASE, "", "safes")}, reason="words")
@@ -336,6 +343,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@pytest.mark.more
 def test_snapshots_that_a_run_has_left_apart_are_named(
     harness: Harness, scratch: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

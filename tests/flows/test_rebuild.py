@@ -64,6 +64,7 @@ def spoil(harness: Harness, layer: str, table: TableId, *, keep_state: bool) -> 
     lake.replace(path, {}, [], properties=properties)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("layer", chosen(["history", "snapshot"], 1))
 def test_rows_that_are_lost_without_a_trace_come_back(layer: str, bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3), history=["*"])
@@ -79,6 +80,7 @@ def test_rows_that_are_lost_without_a_trace_come_back(layer: str, bench_of: Benc
     assert find_work(harness.pipeline).nothing
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("layer", chosen(["history", "snapshot"], 1))
 def test_a_commit_of_another_program_is_followed_by_a_rebuild(layer: str, bench_of: Bench, tmp_path: Path) -> None:
     """The next run that looks at the table makes all its rows again, though nothing is said of them."""
@@ -92,6 +94,7 @@ def test_a_commit_of_another_program_is_followed_by_a_rebuild(layer: str, bench_
     assert rows(harness) == rows(undisturbed)
 
 
+@pytest.mark.more
 def test_a_changelog_that_is_lost_is_made_again_from_entries(bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3), history=["*"])
     whole, cuts = rows(harness), harness.pipeline.ledger.cuts()
@@ -108,6 +111,7 @@ def test_a_changelog_that_is_lost_is_made_again_from_entries(bench_of: Bench, tm
     assert find_work(harness.pipeline).nothing
 
 
+@pytest.mark.more
 def test_a_rebuild_that_fails_leaves_the_old_rows(bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3))
     whole = rows(harness)

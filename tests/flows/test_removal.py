@@ -64,6 +64,7 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in found if path.is_file() and path.name != ".commit-lock"]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("first", chosen([1, 0, 3], 1))
 def test_a_removed_table_comes_back_as_if_it_had_been_there(
     first: int, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
@@ -111,6 +112,7 @@ def test_the_windows_of_a_removed_table_that_comes_back_are_made_for_it_alone(
     assert version() == before
 
 
+@pytest.mark.more
 def test_a_table_with_a_history_loses_it_and_gets_it_back(bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3), history=["*"])
     versions = assert_histories_hold(harness.pipeline)
@@ -144,6 +146,7 @@ def test_a_removal_that_was_stopped_goes_on(
     assert of_rows(harness) == undisturbed
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("step", chosen(["replace_cuts", "change_paused_tables"], 1))
 def test_an_addition_that_was_stopped_goes_on(
     step: str, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
@@ -160,6 +163,7 @@ def test_an_addition_that_was_stopped_goes_on(
     assert of_rows(harness) == undisturbed
 
 
+@pytest.mark.more
 def test_a_table_that_stood_still_is_removed_and_is_not_resumed(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -193,6 +197,7 @@ def test_a_lost_registry_does_not_bring_a_removed_table_back(messages: list[Mess
     assert shown(harness.pipeline) == {"one"}
 
 
+@pytest.mark.more
 def test_a_table_is_removed_and_added_while_a_window_is_open(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def table_rows(harness: Harness, named: Callable[[str], tuple[str, str]], names:
     }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 8)))
 def test_layers_hold_the_rows_of_the_source_table_in_any_order(
     seed: int, bench_of: Bench, bank: History, bank_capture: Path
@@ -82,6 +83,7 @@ def test_a_table_that_gets_another_name_later_is_made_under_it(bench_of: Bench, 
     assert {row["table"] for row in after.rows("window_tables")} == {"things"}
 
 
+@pytest.mark.more
 def test_statements_empty_a_renamed_table(bench_of: Bench, tmp_path: Path) -> None:
     """TRUNCATE by its name at the source, DROP DATABASE by its database there; its name in the lake means nothing."""
     source = short_source()
@@ -106,6 +108,7 @@ def test_statements_empty_a_renamed_table(bench_of: Bench, tmp_path: Path) -> No
         assert sum(row["op"] == "truncate" for row in harness.rows("changelog", "sales", "things")) == 2
 
 
+@pytest.mark.more
 def test_rules_find_a_table_by_either_name(bench_of: Bench, tmp_path: Path) -> None:
     source = three_windows()
     rename = {"bank.items": "sales.things"}
@@ -125,6 +128,7 @@ def test_rules_find_a_table_by_either_name(bench_of: Bench, tmp_path: Path) -> N
         assert number == 2 or {column.name: column.type for column in columns}["n"] == "bigint"
 
 
+@pytest.mark.more
 def test_a_source_table_of_the_name_in_the_lake_makes_the_table_stand_still(bench_of: Bench, tmp_path: Path) -> None:
     """Two tables never become one unasked; the third goes on, and taken out of include the collision ends."""
     source = three_windows(items(), items("things"), items("others"))

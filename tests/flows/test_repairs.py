@@ -50,6 +50,7 @@ def repaired_rows(harness: Harness, table: TableId) -> list[dict[str, object]]:
     return [row for row in harness.rows("changelog", *table.path) if row["op"] == "repair"]
 
 
+@pytest.mark.more
 def test_rows_that_differ_are_taken_from_the_source(server: Server, harness: Harness) -> None:
     before = [(row.window, row.completeness) for row in harness.pipeline.ledger.cuts()]
     found = verify(harness.pipeline, place_of(server), timeout=5)
@@ -71,6 +72,7 @@ def test_rows_that_differ_are_taken_from_the_source(server: Server, harness: Har
     assert all(row.balanced for row in harness.pipeline.ledger.window_tables())
 
 
+@pytest.mark.more
 def test_repaired_rows_come_again_when_their_window_is_made_again(server: Server, harness: Harness) -> None:
     verify(harness.pipeline, place_of(server), timeout=5, repair=True)
     harness.settle()

@@ -16,6 +16,7 @@ from tests.flows.source import folded, write_capture
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.more
 def test_a_middle_window_is_spoilt_repaired_and_spoilt_again(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     middle = [one for one in source.changes if border(1) <= one.arrived < border(2)]

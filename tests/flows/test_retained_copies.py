@@ -12,6 +12,8 @@ from tests.flows.aging import DAY, START, Days, followed, number_of, windows_wit
 from tests.flows.copied import Read, copy_rows
 from tests.flows.harness import Bench
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture(autouse=True)
 def _soon(quick: Iterator[None]) -> None:

@@ -13,6 +13,8 @@ from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 from tests.tiers import chosen
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture(scope="module")
 def whole(days: Days, quick: None, tmp_path_factory: pytest.TempPathFactory) -> Harness:

@@ -64,6 +64,7 @@ def snapshot(harness: Harness, name: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(value for column, value in row.items() if column[0] != "_") for row in rows), key=repr)
 
 
+@pytest.mark.more
 def test_at_each_cut_a_history_shows_the_rows_of_the_source(bench_of: Bench, bank: History, bank_capture: Path) -> None:
     """Windows in their order: at each end all versions are there, and those that hold at the cut are the source's rows."""
     harness = bench_of.open(bank_capture, history=ALL)
@@ -84,6 +85,7 @@ def bench_of(tmp_path: Path) -> Bench:
     return bench_in_process(tmp_path, "histories")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: History, bank_capture: Path) -> None:
     """Rectangles in random order, shared out by few changes a task, then settled, and some windows made again."""
@@ -102,6 +104,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
         assert present(harness, name) == snapshot(harness, name)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.parametrize("share", chosen([7, 500_000], 1))
 def test_spark_makes_the_same_versions(
@@ -158,6 +161,7 @@ def test_only_the_tables_that_were_named_have_a_history(bench_of: Bench, tmp_pat
     assert assert_histories_hold(harness.pipeline) == 16
 
 
+@pytest.mark.more
 def test_a_history_that_is_asked_for_later_has_all_versions(bench_of: Bench, tmp_path: Path) -> None:
     """Asked for behind two windows, taken away for one, and asked for again: it goes on from where it stood."""
     source, folder = lives(5), tmp_path / "capture"
@@ -181,6 +185,7 @@ def test_a_person_materializes_the_history_alone(bench_of: Bench, tmp_path: Path
     assert assert_histories_hold(harness.pipeline) == 16
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("place", chosen(["replace", "evolve"], 1))
 def test_a_history_that_fails_stands_still_alone(place: str, bench_of: Bench, tmp_path: Path) -> None:
     source, folder = lives(3), tmp_path / "capture"
@@ -196,6 +201,7 @@ def test_a_history_that_fails_stands_still_alone(place: str, bench_of: Bench, tm
     assert assert_histories_hold(harness.pipeline) == 48
 
 
+@pytest.mark.more
 def test_versions_that_ended_long_ago_go(bench_of: Bench, tmp_path: Path) -> None:
     """Windows of a day and a retention of two: the bound is the midnight two days before the last window's start."""
     source = short_source(items("one"), items("still"))

@@ -109,6 +109,7 @@ def bench_of(tmp_path: Path) -> Bench:
     return bench_in_process(tmp_path, "rules")
 
 
+@pytest.mark.more
 def test_snapshots_show_the_rows_that_pass_as_the_rules_make_them(
     bench_of: Bench, bank: History, bank_capture: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_snapshots_show_the_rows_that_pass_as_the_rules_make_them(
     assert {row["table"] for row in counts if row["filtered"]} == {"accounts", "goods", "seats"}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_order_of_windows_does_not_matter(
     seed: int, bench_of: Bench, bank: History, bank_capture: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +157,7 @@ def typed_bytes(harness: Harness) -> dict[str, bytes]:
     return {**{str(one): one.read_bytes() for one in files}, **rows}
 
 
+@pytest.mark.more
 def test_no_typed_table_holds_a_value_or_a_key(bench_of: Bench, tmp_path: Path) -> None:
     """Plain text is looked for in all files but raw and entries, and in all rows; a value that does not fit is one of them."""
     table = Table(
@@ -192,6 +195,7 @@ def test_no_typed_table_holds_a_value_or_a_key(bench_of: Bench, tmp_path: Path) 
     assert KEY not in repr(harness.pipeline.settings) + harness.pipeline.settings.model_dump_json()
 
 
+@pytest.mark.more
 def test_a_key_that_changes_makes_all_windows_again(bench_of: Bench, bank_capture: Path) -> None:
     harness = bench_of.open(bank_capture, name="rotated", columns=COLUMNS)
     harness.all()
@@ -204,6 +208,7 @@ def test_a_key_that_changes_makes_all_windows_again(bench_of: Bench, bank_captur
     assert len(before) == len(after)
 
 
+@pytest.mark.more
 def test_a_rule_that_comes_later_holds_for_all_rows(bench_of: Bench, bank: History, bank_capture: Path) -> None:
     """Texts become other texts, a dropped column stays empty where it was stored before, and rows that do not pass go."""
     bench_of.open(bank_capture, name="later").all()
@@ -217,6 +222,7 @@ def test_a_rule_that_comes_later_holds_for_all_rows(bench_of: Bench, bank: Histo
     assert found["goods"].keys() == expected["goods"].keys()
 
 
+@pytest.mark.more
 def test_a_table_whose_rules_cannot_be_kept_stands_still_alone(
     bench_of: Bench, bank: History, bank_capture: Path
 ) -> None:
@@ -280,6 +286,7 @@ def test_an_entry_that_cannot_be_decoded_leaves_no_payload_where_rules_are(bench
     assert lost["bank.others"] > 0
 
 
+@pytest.mark.more
 def test_statements_of_ruled_columns_are_texts(bench_of: Bench, bank_capture: Path) -> None:
     """A masked number and a hashed blob are written in quotes, and a dropped column is in no statement."""
     harness = bench_of.open(bank_capture, columns=COLUMNS, rows=ROWS, sql={"tables": ["*"]})
@@ -292,6 +299,7 @@ def test_statements_of_ruled_columns_are_texts(bench_of: Bench, bank_capture: Pa
     assert not any(re.search("(?<!['0-9a-f])[0-9a-f]{64}", one) for one in statements)
 
 
+@pytest.mark.more
 def test_a_topic_followed_in_pieces_is_ruled_as_if_read_at_once(bench_of: Bench, bank: History, tmp_path: Path) -> None:
     """Open windows are appended to and compared; what a filter leaves out of them is counted once."""
     sent = with_an_end(bank)
@@ -309,6 +317,7 @@ def test_a_topic_followed_in_pieces_is_ruled_as_if_read_at_once(bench_of: Bench,
         assert found[name] == rows, name
 
 
+@pytest.mark.more
 def test_a_rule_that_names_no_column_is_said(bench_of: Bench, bank_capture: Path) -> None:
     columns = {"bank.accounts.ownr": "drop", "bank.accounts.Owner": "drop", "bank.later.x": "drop", "*.no_*": "drop"}
     harness = bench_of.open(bank_capture, columns=columns)
@@ -317,6 +326,7 @@ def test_a_rule_that_names_no_column_is_said(bench_of: Bench, bank_capture: Path
     assert line.endswith(": bank.accounts.ownr, *.no_*")
 
 
+@pytest.mark.more
 def test_old_images_of_the_key_alone_are_enough(bench_of: Bench, tmp_path: Path) -> None:
     source = short_source(items())
     table = source.tables["items"]
@@ -383,6 +393,7 @@ def test_a_real_server_has_the_rows_that_pass(bench_of: Bench) -> None:
         assert (len(found), len({str(row) for row in found})) == expected
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_tasks_of_spark_get_the_rules(bench: Bench, bank: History, bank_capture: Path) -> None:
     """In this process as all others here, and by a session of Spark in ``make test-all``."""

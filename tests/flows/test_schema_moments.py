@@ -70,6 +70,7 @@ TOLD = "id:int(11) n:bigint(20) late:varchar(80)"
 LAST = f"{TOLD} c:int(11)"
 
 
+@pytest.mark.more
 def test_each_moment_has_the_columns_that_the_source_had(worked: Worked, made: Harness) -> None:
     pipeline, places = made.pipeline, worked.places
     for name, expected in (
@@ -127,6 +128,7 @@ def test_moments_without_an_answer_say_why(worked: Worked, made: Harness) -> Non
     assert "no statement and no event up to the frontier" in refused(pipeline, None, table_id("nothing"))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("order", [pytest.param(one, marks=() if n in (3, 5) else pytest.mark.long)
                                    for n, one in enumerate(permutations(range(WINDOWS)))])  # fmt: skip
 def test_the_order_in_which_windows_are_made_changes_nothing(
@@ -185,6 +187,7 @@ def recorded() -> Iterator[tuple[list[Transaction], list[Compared]]]:
                     catalogs.append(of_server(connection, ("d",)))
         yield transactions_of(server), catalogs
 
+@pytest.mark.more
 
 @pytest.mark.database
 @pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in ("dts-protobuf", "drs-json") else pytest.mark.long)
@@ -210,6 +213,7 @@ def test_at_each_statement_the_columns_are_those_of_the_server(
     assert all(one.statement is not None for mine in states.values() for one in mine)
 
 
+@pytest.mark.more
 def test_what_stands_behind_the_cut_is_not_complete_yet(tmp_path: Path) -> None:
     """A statement comes behind the last CHECKPOINT of a window, so that snapshots of the window stand before it."""
     table = items()
@@ -263,6 +267,7 @@ def test_at_each_random_statement_the_columns_are_those_of_the_server(name: str,
     assert len(catalogs) > 100
 
 
+@pytest.mark.more
 def test_a_binlog_that_begins_anew_is_a_lineage_behind_the_first(tmp_path: Path) -> None:
     """Positions begin again, so that they need their lineage; GTIDs go on."""
     table = items()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dts_assets.flows.reports import TablesReport
 from tests.flows.changing_schemas import WINDOWS, Worked, opened
 from tests.flows.harness import Harness
@@ -31,6 +33,7 @@ STRANGE = ("a statement that is not understood", "an attribute that is not known
 AGAIN = ("column c int(11) added after late", None)
 
 
+@pytest.mark.more
 def test_each_window_tells_its_changes_whether_it_is_made_alone_or_with_others(tmp_path: Path) -> None:
     worked = Worked()
     whole = opened(worked, tmp_path, "whole")
@@ -54,6 +57,7 @@ def test_columns_that_only_events_tell_are_news_where_the_window_before_had_othe
     assert found == [[], [("an event told column sudden int(11)", None)], []]
 
 
+@pytest.mark.more
 def test_a_table_that_only_a_statement_names_has_no_report(tmp_path: Path) -> None:
     worked = Worked()
     worked.source.transaction(border(2) + 400 * SECOND, Ddl("CREATE TABLE more (id INT FROBNICATE)"))

@@ -80,6 +80,7 @@ def assert_is(harness: Harness, altered: Altered, policy: SchemaPolicy) -> None:
 KINDS = [(FOLLOW, True), (KEEP, False), (FREEZE, True), (FOLLOW, False), (KEEP, True), (FREEZE, False)]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("policy", "has_key"), chosen(KINDS, 3), ids=str)
 @pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_snapshot_is_that_of_its_policy_in_any_order(
@@ -103,6 +104,7 @@ def test_a_snapshot_is_that_of_its_policy_in_any_order(
     assert_is(harness, altered, policy)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("policy", chosen([FREEZE, KEEP, FOLLOW], 2))
 @pytest.mark.parametrize("seed", range(times(1, 8)))
 def test_windows_that_are_read_while_they_are_open_give_the_same(
@@ -127,6 +129,7 @@ def test_windows_that_are_read_while_they_are_open_give_the_same(
         assert in_order(rows) == in_order(expected)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("policy", chosen([FREEZE, KEEP], 1))
 def test_a_table_that_is_dropped_and_created_begins_anew(policy: SchemaPolicy, tmp_path: Path) -> None:
     altered = Altered(1)
@@ -153,6 +156,7 @@ def test_a_table_that_is_dropped_and_created_begins_anew(policy: SchemaPolicy, t
     assert_is(other, altered, policy)
 
 
+@pytest.mark.more
 def test_names_that_differ_in_case_and_columns_that_come_again(tmp_path: Path) -> None:
     altered = Altered(2)
     altered.change(border(0) + SECOND)
@@ -178,6 +182,7 @@ def test_names_that_differ_in_case_and_columns_that_come_again(tmp_path: Path) -
     assert shown[FREEZE] == [["id", "a", "word"]] * 3
 
 
+@pytest.mark.more
 def test_a_kept_column_costs_no_data_file(tmp_path: Path) -> None:
     altered = Altered(3)
     altered.change(border(0) + SECOND)
@@ -199,6 +204,7 @@ def test_a_kept_column_costs_no_data_file(tmp_path: Path) -> None:
     assert_is(harness, altered, KEEP)
 
 
+@pytest.mark.more
 def test_a_new_column_in_the_key_pauses_a_frozen_table(tmp_path: Path) -> None:
     altered = Altered(4)
     altered.change(border(0) + SECOND)
@@ -238,6 +244,7 @@ def reasons(harness: Harness) -> list[str]:
     return [row.reason for row in harness.pipeline.ledger.paused_tables()]
 
 
+@pytest.mark.more
 def test_a_table_stops_at_a_change_until_a_person_resumes_it(tmp_path: Path) -> None:
     altered = two_changes_in_each_window()
     harness = opened(tmp_path, altered, "stop")
@@ -259,6 +266,7 @@ def test_a_table_stops_at_a_change_until_a_person_resumes_it(tmp_path: Path) -> 
     assert_is(harness, altered, FOLLOW)
 
 
+@pytest.mark.more
 def test_a_later_change_stops_again_and_a_rebuild_keeps_what_was_accepted(tmp_path: Path) -> None:
     altered = two_changes_in_each_window()
     harness = opened(tmp_path, altered, "stop")
@@ -293,6 +301,7 @@ def test_a_rebuild_takes_no_change_over_that_nobody_accepted(tmp_path: Path) -> 
     assert found(harness) == before
 
 
+@pytest.mark.more
 def test_all_tables_may_stop_at_once_and_others_go_on(tmp_path: Path) -> None:
     """Tables that fail in one way are no fault of the run where they stop because somebody wants it."""
     source = short_source(items("one"), items("two"), items("other"))
@@ -314,6 +323,7 @@ def test_all_tables_may_stop_at_once_and_others_go_on(tmp_path: Path) -> None:
         assert all("column x0 int(11) added" in reason for reason in reasons(harness))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 10)))
 def test_a_table_stops_in_a_window_that_grows(seed: int, tmp_path: Path) -> None:
     """Each time somebody resumes the table, it goes on to the next change, and at last it has followed all."""

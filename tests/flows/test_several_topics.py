@@ -158,6 +158,7 @@ def _parts(name: str) -> tuple[str, str, str]:
     return database, "", table
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("policy", "options"),
     [
@@ -188,6 +189,7 @@ def test_every_topic_policy_gives_the_tables_of_a_single_topic(
         assert not with_rows & with_ddl, "statements stand in topics of their own"
 
 
+@pytest.mark.more
 def test_any_order_of_windows_and_kafka_partitions_of_several_topics(
     bench: Bench, tmp_path: Path, transactions: list[Transaction], dump: Path
 ) -> None:
@@ -210,6 +212,7 @@ def test_any_order_of_windows_and_kafka_partitions_of_several_topics(
     assert {row.lineage for row in forwards.pipeline.ledger.lineages()} == {0}
 
 
+@pytest.mark.more
 def test_a_resumed_task_sends_again_into_the_topics_where_it_was(
     bench: Bench, tmp_path: Path, transactions: list[Transaction], dump: Path
 ) -> None:
@@ -225,6 +228,7 @@ def test_a_resumed_task_sends_again_into_the_topics_where_it_was(
     assert ProblemCode.ID in {one.code for one in doubts}
 
 
+@pytest.mark.more
 def test_a_task_made_anew_begins_a_lineage_in_all_its_topics(
     bench: Bench, tmp_path: Path, transactions: list[Transaction], dump: Path
 ) -> None:
@@ -256,6 +260,7 @@ class TestTopicsThatChange:
         messages = list(produce_drs(transactions, replace(OPTIONS, topic_policy=1)))
         return capture_of(tmp_path / "capture", messages)
 
+    @pytest.mark.more
     def test_topics_added_at_the_end_become_what_a_new_lake_has(
         self, bench: Bench, recorded: tuple[Path, dict[str, int]], tmp_path: Path, dump: Path
     ) -> None:
@@ -283,6 +288,7 @@ class TestTopicsThatChange:
         assert first is not None
         assert first <= before
         assert first == new.pipeline.first_window()
+@pytest.mark.more
 
     @pytest.mark.parametrize(
         "kind",

@@ -83,6 +83,7 @@ def harness_of(bench: Bench, subscription: Subscription) -> Harness:
     return Harness(Pipeline(subscription, open_source(subscription), Lake(bench.location)), bench.session)
 
 
+@pytest.mark.more
 def test_topics_of_a_broker_and_a_recording_of_them_give_the_same(
     bench: Bench,
     kafka_broker: Broker,
@@ -131,6 +132,7 @@ def test_the_group_is_moved_in_every_topic(kafka_broker: Broker, tmp_path: Path,
     assert (committed[0], committed[1], committed[partitions - 1]) == (1, None, 2)
 
 
+@pytest.mark.more
 def test_a_topic_that_gets_partitions_is_refused_whatever_the_settings_say(
     bench: Bench, kafka_broker: Broker, tmp_path: Path, messages: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def end(source: Source, windows: int) -> None:
         source.checkpoint(border(window) + 500 * SECOND)
 
 
+@pytest.mark.more
 def test_a_shard_that_appears_is_there_without_a_person(bench_of: Bench, tmp_path: Path) -> None:
     """Statements about shards that nobody has seen do no harm, in any order of windows."""
     one, other, late = shard(0, 1), shard(1, 1), shard(7, 9)
@@ -105,6 +106,7 @@ def test_a_shard_that_is_left_out_is_nowhere(bench_of: Bench, tmp_path: Path) ->
     assert find_work(harness.pipeline).nothing
 
 
+@pytest.mark.more
 def test_columns_are_those_of_all_shards_and_types_hold_all_values(bench_of: Bench, tmp_path: Path) -> None:
     """A shard that gets a column before the others, and a shard whose column is text already."""
     one, other = shard(0, 1), shard(1, 1)
@@ -151,6 +153,7 @@ def test_an_unsigned_value_of_one_shard_widens_the_column_of_all(bench_of: Bench
     assert rows_of(harness, "_source_database", "n") == [("shop_00", 1), ("shop_01", (1 << 64) - 1)]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
@@ -214,6 +217,7 @@ def test_what_arrives_again_counts_for_the_merged_table(bench_of: Bench, tmp_pat
     assert {row["database"] for row in harness.rows("redeliveries")} == {"shop_00", "shop_01"}
 
 
+@pytest.mark.more
 def test_shards_that_are_followed_in_pieces_end_as_if_read_at_once(bench_of: Bench, tmp_path: Path) -> None:
     life = Shards(shards_of(2, 2), Random(9))
     life.live(WINDOWS, 20)

@@ -17,7 +17,7 @@ from dts_emulator.tasks.recording import record
 from tests.flows.in_process import bench_in_process
 from tests.tiers import times
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 EVERY = timedelta(seconds=60)

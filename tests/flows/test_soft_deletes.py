@@ -33,6 +33,7 @@ def snapshots(harness: Harness, *without: str) -> dict[str, list[str]]:
     return {name: rows for name, rows in found.items() if name.startswith("snapshot")}
 
 
+@pytest.mark.more
 def test_deleted_rows_stay_window_by_window(bench_of: Bench, bank: History, bank_capture: Path) -> None:
     harness = bench_of.open(bank_capture, **ALL)
     for number in range(WINDOWS):
@@ -41,6 +42,7 @@ def test_deleted_rows_stay_window_by_window(bench_of: Bench, bank: History, bank
     assert deleted
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank_capture: Path) -> None:
     harness, random = bench_of.open(bank_capture, **ALL), Random(seed)
@@ -56,6 +58,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank_c
     assert snapshots(harness) == before
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.parametrize("share", chosen([7, 500_000], 1))
 def test_spark_keeps_the_same_rows(
@@ -68,6 +71,7 @@ def test_spark_keeps_the_same_rows(
         assert assert_soft_snapshots_hold(harness.pipeline)
 
 
+@pytest.mark.more
 def test_a_truncation_deletes_the_rows_of_its_table_alone(bench_of: Bench, tmp_path: Path) -> None:
     harness = made(bench_of, tmp_path / "capture", lives(3), **ALL)
     assert assert_soft_snapshots_hold(harness.pipeline) == 13 + 3
@@ -83,6 +87,7 @@ ASKED = [
 ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("columns", chosen(ASKED, 1))
 def test_columns_that_are_asked_for_later_are_filled_for_all_rows(
     columns: dict[str, Any], bench_of: Bench, tmp_path: Path

@@ -140,6 +140,7 @@ def test_archives_of_spark_leave_the_path_and_others_stay() -> None:
     assert without_archives([*others[:2], *archives, *others[2:]]) == others
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("alone", [False, True], ids=["installed", "in archives alone"])
 def test_pyspark_comes_from_its_archives_where_it_is_not_installed(alone: bool) -> None:
     lib = Path(pyspark.__file__).parent / "python" / "lib"

@@ -65,6 +65,7 @@ def layer(harness: Harness) -> dict[str, list[str]]:
     return {name: rows for name, rows in harness.everything().items() if name.startswith("sql")}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: History, bank_capture: Path) -> None:
     """Rectangles in random order, then settled, and some windows made again: one window after the other gives this, too."""
@@ -82,6 +83,7 @@ def test_the_order_of_windows_does_not_matter(seed: int, bench_of: Bench, bank: 
     assert layer(harness) == layer(straight)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_spark_writes_the_same_statements(bench: Bench, bench_of: Bench, bank: History, bank_capture: Path) -> None:
     harness, other = bench.open(bank_capture, sql=ALL), bench_of.open(bank_capture, sql=ALL)
@@ -105,6 +107,7 @@ def test_only_the_tables_that_were_named_have_statements_of_their_rows(bench_of:
     assert Counter(one.split()[0] for one in found) == {"INSERT": 22, "UPDATE": 16, "DELETE": 3}
 
 
+@pytest.mark.more
 def test_statements_asked_for_later_and_in_another_dialect_are_all_written(bench_of: Bench, tmp_path: Path) -> None:
     source, folder = three_windows(items("one"), items("two")), tmp_path / "capture"
     asked: Sequence[Mapping[str, Any]] = ({}, {"tables": ["bank.two"]}, {**ALL, "dialect": "postgresql"})
@@ -141,6 +144,7 @@ def test_a_window_that_grows_gets_the_statements_of_new_rows(bench_of: Bench, tm
     assert Counter(statements(harness, "one")) == Counter(statements(other, "one"))
 
 
+@pytest.mark.more
 def test_a_person_materializes_the_statements_alone(bench_of: Bench, tmp_path: Path) -> None:
     source, folder = three_windows(items("one"), items("two")), tmp_path / "capture"
     open_short(bench_of, folder, source.messages, name="alone").settle()
@@ -152,6 +156,7 @@ def test_a_person_materializes_the_statements_alone(bench_of: Bench, tmp_path: P
     assert assert_layer_holds(harness, ["two"]) == 41
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("place", chosen(["replace", "evolve"], 1))
 def test_a_table_whose_statements_fail_stands_still_alone(place: str, bench_of: Bench, tmp_path: Path) -> None:
     source = three_windows(items("one"), items("two"))
@@ -167,6 +172,7 @@ def test_a_table_whose_statements_fail_stands_still_alone(place: str, bench_of: 
     assert assert_layer_holds(harness, ["one", "two"]) == 82
 
 
+@pytest.mark.more
 def test_a_run_that_dies_between_two_commits_is_made_good(bench_of: Bench, tmp_path: Path) -> None:
     """A window is replaced and another one added to, and nobody writes the second: the next run makes all anew."""
     source = three_windows(items("one"))
@@ -213,6 +219,7 @@ def lists_of(texts: Sequence[str]) -> list[tuple[int, str]]:
     return [(int(one[2]), one[1]) for one in found if one]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("live", [False, True], ids=["at once", "bit by bit"])
 def test_an_insert_names_the_columns_of_its_moment(bench_of: Bench, tmp_path: Path, *, live: bool) -> None:
     source, capture = columns_that_come_and_go(), tmp_path / "capture"
@@ -253,6 +260,7 @@ def test_a_truncation_is_one_statement_of_the_table_and_one_of_the_script(bench_
         assert (exported.ddl, exported.whole) == (1, True)
 
 
+@pytest.mark.more
 def test_windows_and_tables_are_chosen(bench_of: Bench, tmp_path: Path) -> None:
     source = three_windows(items("one"), items("two"))
     harness = open_short(bench_of, tmp_path / "capture", source.messages)

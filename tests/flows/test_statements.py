@@ -64,6 +64,7 @@ def check(harness: Harness, source: Source) -> None:
     assert all(row.changes == row.kept + row.redelivered + row.quarantined for row in tallies)
 
 
+@pytest.mark.more
 def test_tables_are_emptied_where_the_source_emptied_them(bench: Bench, tmp_path: Path) -> None:
     source = emptied_again_and_again()
     forwards = open_short(bench, tmp_path / "capture", source.messages)

@@ -91,6 +91,7 @@ def orders() -> Iterator[Any]:
         yield pytest.param(order, marks=() if number < 1 else pytest.mark.long)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("order", list(orders()))
 def test_the_types_of_a_column_do_not_depend_on_the_order_of_windows(order: tuple[int, ...], tmp_path: Path) -> None:
     _, messages = lives(*LIFE)
@@ -118,6 +119,7 @@ SPELLED: tuple[tuple[str, Kind, Any], ...] = (
 """A column by windows: its name changes in case only, and behind that its type."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("order", chosen([(0, 1, 2, 3, 4), (1, 0, 3, 2, 4), (4, 3, 2, 1, 0), (0, 2, 1, 4, 3)], 1))
 def test_a_column_is_respelled_and_becomes_another_type_later(order: tuple[int, ...], tmp_path: Path) -> None:
     table = Table("items", [Field("id", INT, True), Field("word", INT)])
@@ -148,6 +150,7 @@ def test_a_column_is_respelled_and_becomes_another_type_later(order: tuple[int, 
         assert {number: (value,) for number, value in shown.items() if number >= 100} == expected, layer
 
 
+@pytest.mark.more
 def test_rows_are_found_by_a_key_whose_type_changed(tmp_path: Path) -> None:
     """Keys become texts: rows of the number's time are updated, deleted and found again by windows that are made again."""
     table = Table("items", [Field("id", INT, True), Field("n", INT), Field("note", TEXT)])
@@ -212,6 +215,7 @@ def test_statements_have_values_as_their_window_had_them(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 6)))
 def test_a_column_becomes_another_type_in_an_open_window(seed: int, tmp_path: Path) -> None:
     """Readings of open windows append to files that are written anew between them, and compactions make few of many."""
@@ -247,6 +251,7 @@ def summed_hashes(harness: Harness) -> dict[datetime, int]:
     return sums
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("key", "deletes"), chosen([(False, "hard"), (True, "soft"), (True, "hard"), (False, "soft")], 2)
 )

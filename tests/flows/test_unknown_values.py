@@ -143,6 +143,7 @@ def converted() -> Life:
     return life
 
 
+@pytest.mark.more
 def test_the_commit_that_brings_a_statement_counts_what_it_made_unknown(tmp_path: Path) -> None:
     harness = converted().opened(tmp_path)
     assert one_by_one(harness) == [{}, {"note": 2}, {}]
@@ -150,6 +151,7 @@ def test_the_commit_that_brings_a_statement_counts_what_it_made_unknown(tmp_path
     assert in_commits(harness)[:2] == [None, '{"note": 2}']
 
 
+@pytest.mark.more
 def test_a_window_that_is_made_again_counts_nothing_again(tmp_path: Path) -> None:
     """Its own rows are made again, and the event of each tells all values."""
     harness = converted().opened(tmp_path)
@@ -158,6 +160,7 @@ def test_a_window_that_is_made_again_counts_nothing_again(tmp_path: Path) -> Non
     assert (again.committed, dict(again.unknown_values)) == (True, {})
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("order", chosen([*permutations(range(3))][::-1], 1))
 def test_rows_from_before_a_statement_are_counted_when_they_come(order: tuple[int, ...], tmp_path: Path) -> None:
     harness = ready(converted().opened(tmp_path))
@@ -166,6 +169,7 @@ def test_rows_from_before_a_statement_are_counted_when_they_come(order: tuple[in
     assert shown(harness, "note") == {1: 7, 2: None, 3: None, 4: 2, 5: None}
 
 
+@pytest.mark.more
 def test_rows_that_are_made_anew_are_counted_again(tmp_path: Path) -> None:
     life = converted()
     assert counts(ready(life.opened(tmp_path)), 0, 1, 2) == {"note": 2}
@@ -175,6 +179,7 @@ def test_rows_that_are_made_anew_are_counted_again(tmp_path: Path) -> None:
     assert counts(audited, 2) == {"note": 2}
 
 
+@pytest.mark.more
 def test_a_later_run_that_writes_the_rows_again_counts_nothing(tmp_path: Path) -> None:
     life = converted()
     life.update(border(2) + 10 * SECOND, 1, note=8)
@@ -194,6 +199,7 @@ def test_an_event_of_a_later_window_tells_a_value_in_one_run_with_the_statement(
     assert counts(ready(life.opened(tmp_path)), 0, 1, 2) == {}
 
 
+@pytest.mark.more
 def test_a_value_stays_unknown_over_further_statements_and_goes_with_its_column(tmp_path: Path) -> None:
     life = Life()
     life.note_becomes_whole(border(1) + 10 * SECOND)
@@ -209,6 +215,7 @@ def test_a_value_stays_unknown_over_further_statements_and_goes_with_its_column(
     assert counts(ready(life.opened(tmp_path / "at once")), 0, 1, 2) == {}
 
 
+@pytest.mark.more
 def test_a_renamed_column_is_counted_by_its_last_name(tmp_path: Path) -> None:
     life = Life()
     life.becomes(
@@ -227,6 +234,7 @@ def added() -> Life:
     return life
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("settings", chosen([{"schema_changes": "freeze"}, {}, {"deletes": "soft"}], 2), ids=str)
 def test_a_column_with_an_unsaid_default_counts_the_rows_that_stand(settings: dict[str, Any], tmp_path: Path) -> None:
     harness = ready(added().opened(tmp_path, **settings))
@@ -237,6 +245,7 @@ def test_a_column_with_an_unsaid_default_counts_the_rows_that_stand(settings: di
     assert at_once == {"x": 3}
 
 
+@pytest.mark.more
 def test_rows_leave_a_large_file_by_their_numbers_and_its_others_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +265,7 @@ def test_rows_leave_a_large_file_by_their_numbers_and_its_others_are_counted(
     assert listed[:1] == [2]
 
 
+@pytest.mark.more
 def test_a_column_with_an_unsaid_default_needs_no_file_to_be_counted(tmp_path: Path) -> None:
     life = Life()
     life.gets_x(border(1) + 10 * SECOND)
@@ -267,6 +277,7 @@ def test_a_column_with_an_unsaid_default_needs_no_file_to_be_counted(tmp_path: P
     assert [file.path for file in harness.pipeline.lake.data_files(path)] == before
 
 
+@pytest.mark.more
 def test_a_frozen_column_is_counted_by_its_name_at_the_source(tmp_path: Path) -> None:
     life = Life()
     life.gets_x(border(0) + 20 * SECOND)
@@ -278,6 +289,7 @@ def test_a_frozen_column_is_counted_by_its_name_at_the_source(tmp_path: Path) ->
     assert one_by_one(life.opened(tmp_path, schema_changes="freeze")) == [{"x": 3}, {"x": 1}, {}]
 
 
+@pytest.mark.more
 def test_rows_without_a_key_are_counted(tmp_path: Path) -> None:
     life = Life(has_key=False)
     life.note_becomes_whole(border(1) + 10 * SECOND)
@@ -286,6 +298,7 @@ def test_rows_without_a_key_are_counted(tmp_path: Path) -> None:
     assert counts(ready(life.opened(tmp_path / "at once")), 0, 1, 2) == {"note": 3}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("settings", chosen([{"deletes": "soft"}, {}], 1), ids=str)
 def test_counts_of_many_tasks_are_added_up(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -303,6 +316,7 @@ def test_counts_of_many_tasks_are_added_up(
     assert counts(ready(life.opened(tmp_path / "at once", **settings)), 0, 1, 2) == {"note": 18}
 
 
+@pytest.mark.more
 def test_where_the_key_changes_amid_the_changes_the_rows_at_the_end_count(tmp_path: Path) -> None:
     """Row 2 is told by an event behind the new key. Rows 4 and 5 are not known until a later window."""
     life = Life()
@@ -322,6 +336,7 @@ def test_where_the_key_changes_amid_the_changes_the_rows_at_the_end_count(tmp_pa
     assert all("unknown" not in name for name, _ in harness.pipeline.lake.fields(path) or ())
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("clause", chosen(["ADD COLUMN x VARCHAR(80) DEFAULT (UUID())", "MODIFY note INT"], 1))
 def test_rows_of_each_shard_are_counted_when_its_own_statement_comes(clause: str, tmp_path: Path) -> None:
     """In the second window an event tells a row of the first shard. The third one brings the other shard's statement alone."""

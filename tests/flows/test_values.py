@@ -22,6 +22,7 @@ UNTOLD = Kind("int(11)", lambda value: dts_messages.number(value, pb.UINT32), IN
 """An unsigned column of a server whose type text leaves the sign out."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("order", [(0, 1), pytest.param((1, 0), marks=pytest.mark.long)])
 def test_unsigned_values_widen_a_column_whose_type_says_nothing(
     order: tuple[int, int], bench: Bench, tmp_path: Path
@@ -47,6 +48,7 @@ def test_unsigned_values_widen_a_column_whose_type_says_nothing(
     assert sum(row.invalid_values for row in harness.pipeline.ledger.window_tables()) == 0
 
 
+@pytest.mark.more
 def test_a_value_that_does_not_fit_is_null_and_kept_as_text(bench: Bench, tmp_path: Path) -> None:
     source = short_source()
     table = source.tables["items"]
@@ -127,6 +129,7 @@ def test_absent_columns_keep_their_values(order: tuple[int, ...], bench: Bench, 
     assert {len(names) for names in absent} == {4}
 
 
+@pytest.mark.more
 def test_absent_columns_keep_their_values_when_a_column_comes(bench: Bench, tmp_path: Path) -> None:
     table = Table("items", [Field("id", INT, True), Field("n", INT), Field("a.b", TEXT)])
     source = short_source(table)
@@ -155,6 +158,7 @@ def test_a_row_never_seen_before_shows_what_was_sent_of_it(bench: Bench, tmp_pat
     assert harness.snapshots(source.tables)["items"] == {(5,): {"id": 5, "n": 2, "note": None}}
 
 
+@pytest.mark.more
 def test_a_column_that_is_there_from_the_start_for_some_rows_only(bench: Bench, tmp_path: Path) -> None:
     table = Table("items", [Field("id", INT, True), Field("n", INT)])
     source = short_source(table)

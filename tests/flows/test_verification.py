@@ -90,6 +90,7 @@ def verdict(moment: SourceMoment, table: ComparedTable) -> TableVerdict:
     return TableVerdict(table.source, sums_of_files(table), stored_total(table.snapshot), source)
 
 
+@pytest.mark.more
 def test_an_equal_lake_is_equal(server: Server, harness: Harness, tmp_path: Path) -> None:
     with moment_of(place_of(server)) as moment:
         found = verify_at(harness.pipeline, moment, tmp_path / "moment", timeout=0)
@@ -103,6 +104,7 @@ def test_an_equal_lake_is_equal(server: Server, harness: Harness, tmp_path: Path
     assert found.verdicts[ORDERS].lake.misfits == found.verdicts[ORDERS].source.misfits == 2
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 5)))
 @pytest.mark.parametrize("how", ["files", "rows"])
 def test_each_damaged_cell_is_found_and_named(
@@ -153,6 +155,7 @@ def assert_found(moment: SourceMoment, table: ComparedTable, damage: Damage) -> 
     return 1
 
 
+@pytest.mark.more
 def test_a_commit_of_another_program_is_named_whatever_it_changed(
     server: Server, harness: Harness, tmp_path: Path
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_commit_of_another_program_is_named_whatever_it_changed(
     assert not verify(harness.pipeline, place_of(server), timeout=0).unequal
 
 
+@pytest.mark.more
 def test_no_alarm_is_false_while_writes_go_on(tmp_path: Path) -> None:
     """Moments are held while a thread writes; the lake is made afterwards, and is equal at each of them."""
     with private_server() as server, moments(server) as hold:
@@ -205,6 +209,7 @@ def test_no_alarm_is_false_while_writes_go_on(tmp_path: Path) -> None:
             assert (found.unequal, found.refused) == ((), {}), moment
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("text", "is_asked"),
     chosen(
@@ -258,6 +263,7 @@ def test_a_lake_that_is_behind_is_waited_for_until_the_time_is_over(
     assert any("waited for" in line for line in lines)
 
 
+@pytest.mark.more
 def test_a_lake_that_catches_up_is_waited_for(tmp_path: Path) -> None:
     with private_server() as server:
         fill(server, 30)
@@ -281,6 +287,7 @@ def test_a_lake_that_catches_up_is_waited_for(tmp_path: Path) -> None:
     assert verification.refused.keys() == {TableId("d", "", "untold")}
 
 
+@pytest.mark.more
 def test_a_table_that_was_altered_meanwhile_is_no_false_alarm(tmp_path: Path) -> None:
     with private_server() as server:
         fill(server, 30)

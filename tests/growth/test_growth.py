@@ -41,6 +41,8 @@ from tests.growth.whole_way import Way, as_messages
 from tests.tiers import times
 from tests.timing import MOST_RATIO
 
+pytestmark = pytest.mark.more
+
 FEW = times(80, 1_000)
 """Things of a stream; ten times as many are a few hundred kilobytes."""
 

@@ -14,7 +14,7 @@ from hypothesis.internal.conjecture import providers
 from tests.parts.coverage_of_rooms import covered, too_low
 from tests.parts.results import LONGEST, Result, command, commit_of, counts, found_examples, kept, left, load, store
 from tests.threads import PERMITTED, still_running
-from tests.tiers import PARTS, TIER, first_of, tier_of
+from tests.tiers import PARTS, TIER, tier_of
 
 HOUSE = Path(__file__).parents[2]
 GOOD = Result(part=2, commit="a" * 40, passed=9, failed=0, skipped=1, seconds=61.5, seed=7, exit_code=0)
@@ -154,9 +154,6 @@ def test_a_test_has_one_tier(marks: tuple[str, ...], tier: str) -> None:
     assert tier_of(marks) == tier
 
 
-@pytest.mark.skipif(TIER == "all", reason="make test-all takes all values, and draws by chance")
-def test_the_first_tiers_take_few_values_and_draw_the_same() -> None:
-    first, second = first_of([1, 2, 3], 1, 2)
-    assert first == 1
-    assert second == pytest.param(2, marks=pytest.mark.more)
+@pytest.mark.skipif(TIER == "all", reason="make test-all draws by chance")
+def test_the_first_tiers_draw_the_same() -> None:
     assert not providers._get_local_constants(), "constants of modules that another test imported change what is drawn"

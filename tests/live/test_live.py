@@ -99,6 +99,7 @@ def test_nothing_is_left_when_it_is_interrupted_or_killed(tmp_path: Path, tag: s
     assert tagged(f"{TAG}={tag}") == set()
 
 
+@pytest.mark.more
 def test_a_folder_with_something_else_in_it_is_not_emptied(tmp_path: Path, tag: str) -> None:
     (tmp_path / "mine.txt").write_text("important")
     with start(tmp_path, tag) as live:

@@ -42,6 +42,7 @@ def assert_proven(judged: Judged) -> None:
     assert last in (Completeness.PROVEN, Completeness.CONTIGUOUS)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("minutes", [60, pytest.param(7, marks=pytest.mark.long)])
 def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
     clean = Recording.of(topic, timedelta(minutes=minutes)).clean
@@ -51,6 +52,7 @@ def test_the_clean_recording_is_proven(topic: Topic, minutes: int) -> None:
     assert equations(clean, Recording.of(topic, timedelta(minutes=minutes)).tables) == []
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("kind", REDELIVERIES)
 def test_what_comes_again_or_in_more_pieces_changes_nothing(recording: Recording, kind: Kind) -> None:
     for seed in range(times(1, 4)):
@@ -61,6 +63,7 @@ def test_what_comes_again_or_in_more_pieces_changes_nothing(recording: Recording
         assert sorted(mutated.outcome.rows.contents.tolist()) == sorted(recording.clean.rows.contents.tolist())
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("kind", LOSSES)
 def test_a_single_fault_is_found_where_it_is(recording: Recording, kind: Kind) -> None:
     total = Report()
@@ -94,6 +97,7 @@ def test_a_message_that_is_lost_without_numbers_leaves_a_hole_that_no_level_hide
         assert mutated.judged.windows[window] in (Completeness.OBSERVED, Completeness.INCOMPLETE)
 
 
+@pytest.mark.more
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("format_name", chosen([*FIRST, *sorted(RUNS.keys() - FIRST)], len(FIRST)))
 def test_many_mutated_messages_make_no_wrong_row(format_name: str) -> None:

@@ -102,6 +102,7 @@ WRONG = [
 
 
 class TestConnecting:
+    @pytest.mark.more
     @pytest.mark.parametrize(("listener", "mechanism", "change"), chosen(WRONG, 2))
     def test_a_wrong_user_or_password(
         self, guarded: Broker, topic: str, listener: str, mechanism: str, change: dict[str, str]
@@ -155,6 +156,7 @@ class TestConnecting:
         error, _ = asked(place(guarded, topic, f"{topic}-more", partitions=2))
         assert f"{topic} (2), {topic}-more (1) together" in str(error)
 
+    @pytest.mark.more
     def test_nobody_there(self) -> None:
         error, seconds = asked(KafkaPlace("127.0.0.1:9", ("shop",), 1))
         assert type(error) is UnreachableBrokerError
@@ -187,6 +189,7 @@ class TestConnecting:
 
 
 class TestOutages:
+    @pytest.mark.more
     def test_a_broker_that_is_away_for_a_while_is_waited_for(self, guarded: Broker, topic: str) -> None:
         values = 400
         send(guarded, topic, [Sent(value=b"x" * 250_000) for _ in range(values)])
@@ -201,6 +204,7 @@ class TestOutages:
             read += rest.result(60)
         assert read == list(range(values))
 
+    @pytest.mark.more
     @pytest.mark.usefixtures("quick")
     def test_one_that_stays_away_is_an_error_that_can_be_tried_again(self, guarded: Broker, topic: str) -> None:
         send(guarded, topic, numbered(10))
@@ -242,6 +246,7 @@ class TestOutages:
 class TestRestarts:
     """A broker that starts again may know its users and its rules a moment later than it listens."""
 
+    @pytest.mark.more
     def test_a_broker_that_restarts_gives_no_error_that_lasts(self, guarded: Broker, topic: str) -> None:
         send(guarded, topic, numbered(10))
         wanted = place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT")
@@ -265,6 +270,7 @@ class TestRestarts:
         assert met
         assert [str(error) for error in met if not error.retriable] == []
 
+    @pytest.mark.more(after=1)
     @pytest.mark.parametrize("away", [0.6, 5.0])
     def test_a_login_that_is_refused_for_a_moment_is_asked_again(
         self, guarded: Broker, topic: str, away: float
@@ -295,6 +301,7 @@ class TestRestarts:
             assert KafkaSource(wanted).watermarks()[0].high == 0
             made.result()
 
+    @pytest.mark.more
     def test_a_permission_that_is_away_while_a_range_is_read_is_waited_for(self, guarded: Broker, topic: str) -> None:
         values = 200
         send(guarded, topic, [Sent(value=b"x" * 250_000) for _ in range(values)])
@@ -426,6 +433,7 @@ class TestAnAccountOfOneGroup:
         found = KafkaSource(replace(account, group_id=group_id))
         assert offsets(found, 0, 0, 10) == list(range(10))
 
+    @pytest.mark.more
     def test_another_group_is_refused_by_name_within_seconds(self, account: KafkaPlace) -> None:
         group, began = GroupOffsets(replace(account, group_id="another")), time.monotonic()
         with pytest.raises(BrokerDeniedError, match="use consumer group another"):

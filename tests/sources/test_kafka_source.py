@@ -140,6 +140,7 @@ class TestWhatIsRead:
         assert {(row["topic"], row["partition"]) for row in rows(found, 1, 0, 3)} == {(first, 1)}
         assert found.offset_for_time(2, at(2), not_after=FAR) == 2
 
+    @pytest.mark.more(after=1)
     @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
     @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL", "SSL"])
     def test_every_way_to_connect_reads_the_same(
@@ -236,6 +237,7 @@ def _transactional(broker: Broker, name: str) -> Producer:
 
 
 class TestMessagesThatAreGone:
+    @pytest.mark.more(after=1)
     @pytest.mark.parametrize(
         ("start", "end", "told"),
         [
@@ -274,6 +276,7 @@ class TestMessagesThatAreGone:
 
 
 class TestTimes:
+    @pytest.mark.more(after=1)
     def test_watermarks_have_the_first_and_the_greatest_time(self, kafka_broker: Broker, greatest_time: str) -> None:
         name = f"times-{next(_names)}"
         kafka_broker.create_topic(name, 4)
@@ -322,6 +325,7 @@ class TestTimes:
         assert found.dated_after(0, OffsetRange(0, 8), at(9001)) == (6,)
         assert found.dated_after(0, OffsetRange(3, 3), at(0)) == ()
 
+    @pytest.mark.more(after=1)
     @pytest.mark.parametrize("stamp", [253_402_300_800_000, (1 << 63) - 1], ids=["10000", "most"])
     def test_times_beyond_the_year_9999_are_its_last(
         self, kafka_broker: Broker, topic: str, greatest_time: str, stamp: int
@@ -356,6 +360,7 @@ class TestTimes:
         assert read == [OffsetRange(0, 4), OffsetRange(4, 5)]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("topic", [2], indirect=True)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_broker_and_a_recording_of_it_answer_alike(

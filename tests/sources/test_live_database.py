@@ -36,6 +36,7 @@ def as_mysql(monkeypatch: pytest.MonkeyPatch, *, locks: bool) -> None:
     monkeypatch.setattr(live_database, "_begin", begin)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("locks", [True, False])
 def test_the_ways_of_mysql_find_the_position_of_the_snapshot(
     server: Server, locks: bool, monkeypatch: pytest.MonkeyPatch

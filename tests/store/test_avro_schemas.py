@@ -74,6 +74,7 @@ print(told(StaticTable.from_metadata(sys.argv[1])))
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("parts", [False, True])
 def test_entries_are_those_that_pyiceberg_reads_alone(catalog: Catalog, parts: bool) -> None:
     table = made(catalog, "orders", parts=parts)

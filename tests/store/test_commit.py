@@ -148,6 +148,7 @@ class TestOneWriter:
                 replace(catalog, ("shop", "plain"), {}, writer.close())
         assert catalog.load_table(("shop", "plain")).scan().to_arrow().to_pydict() == {"number": [4]}
 
+    @pytest.mark.more
     @settings(examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         steps=st.lists(
@@ -338,6 +339,7 @@ class TestManyWriters:
         left = list(Path(table.location().removeprefix("file://")).glob("metadata/*.avro"))
         assert len(left) == 2  # one manifest, one manifest list
 
+    @pytest.mark.more
     def test_writers_of_several_processes_lose_nothing(self, cells: Cells, processes: Processes) -> None:
         """Four processes replace cells, one cell all of them: every commit is in the history, every cell is one generation."""
         jobs = [processes.start(str(number), [[(0, 0)], [(1, number)]], commits=8) for number in range(4)]

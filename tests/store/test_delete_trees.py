@@ -191,6 +191,7 @@ class Life:
         assert {f"file://{path}" for path in (folder / "metadata").glob("*.avro")} == lists
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("foreign", [False, True])
 @pytest.mark.parametrize("seed", range(times(1, 40)))
 def test_random_lives(seed: int, foreign: bool, cells: Cells, lake_location: LakeLocation) -> None:

@@ -87,6 +87,7 @@ def written(lake: Lake, rows: list[dict[str, Any]]) -> tuple[WrittenFile, ...]:
         return writer.close()
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("kind", "field"), CASES, ids=[f"{kind}-{field}" for kind, field in CASES])
 def test_rows_lie_in_their_partitions(kind: str, field: str, lake: Lake) -> None:
     table = opened(lake, layout_of(field), Column("c", kind, False))

@@ -59,6 +59,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 CHANGES = ("another column", "the same plan", "another name", "a column that came and went")
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("when", ["before the first try", "between two tries", "behind a try without an answer"])

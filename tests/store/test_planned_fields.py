@@ -305,6 +305,7 @@ def plans(draw: st.DrawFn) -> list[tuple[list[tuple[str, str, int | None]], str]
     return found
 
 
+@pytest.mark.more
 @given(sequence=plans())
 @settings(max_examples=times(25, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_sequence_of_plans_reads_like_a_table_in_memory(

@@ -62,6 +62,7 @@ def schema_of(lake: Lake, path: Sequence[str]) -> pa.Schema:
     return lake.target(path, "run").arrow_schema
 
 
+@pytest.mark.more
 def test_a_changelog_reads_alike_after_every_commit(spark: SparkSession, lake: Lake) -> None:
     table = TableId("shop.db", "", "订单")
     path = ("spark_changelog", "changelog", *table.path)
@@ -97,6 +98,7 @@ def test_a_changelog_reads_alike_after_every_commit(spark: SparkSession, lake: L
     assert spark.table(name).count() == 0
 
 
+@pytest.mark.more
 def test_a_snapshot_merged_by_spark_is_seen_by_pyiceberg(spark: SparkSession, lake: Lake) -> None:
     path = ("spark_snapshot", "snapshot", "shopdb", "orders")
     lake.ensure(
@@ -146,6 +148,7 @@ def test_the_session_is_as_the_settings_say(spark: SparkSession, spark_lake: Lak
     assert open_session(spark_lake, master="local[2]") is spark
 
 
+@pytest.mark.more
 def test_columns_that_follow_others_read_alike(spark: SparkSession, lake: Lake) -> None:
     """Old files by the ids of their fields: names swap, columns go, move, widen, come, and become another type."""
     path = ("spark_planned", "snapshot", "shopdb", "items")
@@ -196,6 +199,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("kind", "field"), chosen(FIELDS, 4))
 def test_spark_finds_each_row_in_its_partition(kind: str, field: str, spark: SparkSession, lake: Lake) -> None:
     """Spark leaves out files by the partition of the value that it looks for, and adds rows to the same partitions."""

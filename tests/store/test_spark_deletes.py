@@ -102,6 +102,7 @@ def test_spark_leaves_out_what_the_store_deletes(spark: SparkSession, spark_lake
     numbers.check([*range(13, 20), 100])
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 def test_the_store_leaves_out_what_spark_deletes(
     granularity: str, spark: SparkSession, spark_lake: LakeLocation

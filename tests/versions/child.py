@@ -1,7 +1,7 @@
 """``python -P child.py``: makes lakes with the code that Python finds first, without a JVM.
 
 Jobs come on standard input as JSON (``tests/versions/made_by.py`` writes them), and the last line of standard output has what was
-found. The code of several commits runs this file. So it names functions and not their modules: it looks for the module that
+found. The code of several commits runs this file. So it names functions and not their modules: it searches for the module that
 defines them. It needs the standard library alone.
 """
 
@@ -57,7 +57,7 @@ class Maker:
     def pipeline(self) -> Any:
         return defined("open_pipeline")(defined("load_settings")(self.config), self.subscription)
 
-    def look(self) -> dict[str, list[str]]:
+    def ask(self) -> dict[str, list[str]]:
         """Return the work that the lake lacks."""
         work = defined("find_work")(self.pipeline())
         cells = {"ingest": work.ingest, "entries": work.stale_entries, "live": work.live}
@@ -74,7 +74,7 @@ class Maker:
                 self.ingest(run.span, is_stored=run.entries_only)
             for windows in defined("find_work")(self.pipeline()).tables_runs():
                 self.flow("materialize_tables", windows)
-        raise RuntimeError(f"after {ROUNDS} rounds there is work left: {self.look()}")
+        raise RuntimeError(f"after {ROUNDS} rounds there is work left: {self.ask()}")
 
     def windows(self, first: int, last: int) -> None:
         """Make some windows, counted from zero, with everything in them, whether they are stored or not."""
@@ -105,10 +105,10 @@ class Maker:
 
 
 def made(config: str, subscription: str, steps: Iterable[tuple[str, ...]]) -> dict[str, Any]:
-    """Make a lake in some steps, and return its looks and what its flows said."""
-    maker, looks = Maker(config, subscription), []
+    """Make a lake in some steps, and return its answers and what its flows said."""
+    maker, answers = Maker(config, subscription), []
     known: dict[str, Callable[..., Any]] = {
-        name: getattr(maker, name) for name in ("look", "settle", "windows", "read", "add")
+        name: getattr(maker, name) for name in ("ask", "settle", "windows", "read", "add")
     }
     for word, *arguments in steps:
         try:
@@ -116,8 +116,8 @@ def made(config: str, subscription: str, steps: Iterable[tuple[str, ...]]) -> di
         except Exception as error:
             raise RuntimeError(f"{config}: the step {word} failed") from error
         if found is not None:
-            looks.append(found)
-    return {"looks": looks, "lines": maker.lines}
+            answers.append(found)
+    return {"answers": answers, "lines": maker.lines}
 
 
 def main() -> int:

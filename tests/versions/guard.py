@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.versions.captures import ENVIRONMENT, Case
 from tests.versions.lakes import Difference, Place, contents, differences, placed, rows_alone, rows_of, written
-from tests.versions.made_by import NOTHING, Code, Job, Look, look, make_lakes
+from tests.versions.made_by import NOTHING, Code, Job, Work, ask, make_lakes
 
 VERSION_FILE = "dts_assets/model/version.py"
 
@@ -40,8 +40,8 @@ class Lakes:
     @property
     def by_equal_version(self) -> list[Job]:
         """The jobs of another code of the same version: nothing is to be made again."""
-        ended = [] if self.continued is None else [self.continued.job(look(), *self.continued.ended())]
-        return [self.older.job(look()), self.newer.job(*self.newer.begun(), *self.newer.ended()), *ended]
+        ended = [] if self.continued is None else [self.continued.job(ask(), *self.continued.ended())]
+        return [self.older.job(ask()), self.newer.job(*self.newer.begun(), *self.newer.ended()), *ended]
 
     @property
     def by_other_version(self) -> list[Job]:
@@ -60,14 +60,14 @@ def lakes_of(name: str, case: Case, folder: Path) -> Lakes:
 class Guarded:
     """The lakes of all cases after both codes have done their jobs, and the code versions of both.
 
-    ``looks`` are those of the other code by the folder of the lake. ``begun`` are the runs that had read each open cell of a
+    ``answers`` are those of the other code by the folder of the lake. ``begun`` are the runs that had read each open cell of a
     continued lake when the base left it, by the name of the case.
     """
 
     commit: str
     versions: tuple[str, str]
     lakes: Mapping[str, Lakes]
-    looks: Mapping[Path, tuple[Look, ...]]
+    answers: Mapping[Path, tuple[Work, ...]]
     begun: Mapping[str, Mapping[Any, Sequence[str]]]
 
     @property
@@ -83,9 +83,9 @@ class Guarded:
     def _of_equal(self, lakes: Lakes) -> Iterator[str]:
         newer = contents(lakes.newer)
         yield from changed_rows(differences(contents(lakes.older), newer), self.commit)
-        yield from stale(self.looks[lakes.older.folder][0], self.commit)
+        yield from stale(self.answers[lakes.older.folder][0], self.commit)
         if lakes.continued is not None:
-            yield from stale(self.looks[lakes.continued.folder][0], self.commit)
+            yield from stale(self.answers[lakes.continued.folder][0], self.commit)
             alone, now = refreshes(lakes.newer), refreshes(lakes.continued)
             went_on = {
                 cell: runs for cell, runs in self.begun[lakes.name].items() if len(alone.get(cell, ())) > len(runs)
@@ -94,7 +94,7 @@ class Guarded:
             yield from continued_rows(differences(contents(lakes.continued), newer), self.commit)
 
     def _of_other(self, lakes: Lakes) -> Iterator[str]:
-        _, stored_again, settled = self.looks[lakes.older.folder]
+        _, stored_again, settled = self.answers[lakes.older.folder]
         missing = cells_of(lakes.newer) - {*stored_again.entries, *stored_again.live}
         yield from not_stale(missing, self.versions)
         if settled != NOTHING:
@@ -128,8 +128,8 @@ def end(begun: Begun, other: Code, names: Collection[str] = ()) -> Guarded:
     is_equal = version == begun.version
     jobs = [job for one in lakes.values() for job in (one.by_equal_version if is_equal else one.by_other_version)]
     made = make_lakes(other, jobs, variables=ENVIRONMENT).lakes
-    looks = {job.config.parent: one.looks for job, one in zip(jobs, made, strict=True)}
-    return Guarded(begun.commit, (begun.version, version), lakes, looks, begun.begun)
+    answers = {job.config.parent: one.answers for job, one in zip(jobs, made, strict=True)}
+    return Guarded(begun.commit, (begun.version, version), lakes, answers, begun.begun)
 
 
 def refreshes(place: Place) -> dict[Any, list[str]]:
@@ -142,7 +142,7 @@ def refreshes(place: Place) -> dict[Any, list[str]]:
 
 
 def cells_of(place: Place) -> set[str]:
-    """Return the cells of a lake as the looks name them."""
+    """Return the cells of a lake as the answers name them."""
     return {
         f"p{row['kafka_partition']:02}|{row['window_start']:%Y-%m-%d-%H:%M}" for row in rows_of(place, "raw_windows")
     }
@@ -157,7 +157,7 @@ def changed_rows(found: Mapping[str, Difference], commit: str) -> list[str]:
     ]
 
 
-def stale(found: Look, commit: str) -> list[str]:
+def stale(found: Work, commit: str) -> list[str]:
     """Return a sentence where a code finds work in a lake that lacks nothing."""
     if found == NOTHING:
         return []

@@ -17,7 +17,7 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from tests.flows.history import END, EVERY, START
 from tests.flows.source import write_capture
 from tests.versions.captures import NAME, Case
-from tests.versions.made_by import Job, Step, add, look, read, settle
+from tests.versions.made_by import Job, Step, add, ask, read, settle
 
 NAMES_OF_RUNS = frozenset({"run", "made_by", "chain"})
 """Fields, at any depth, that name runs. Each run has a random name."""
@@ -62,17 +62,17 @@ class Place:
         return tuple(step for piece in self.pieces[:-1] for step in (add(piece, self.capture), settle()))
 
     def ended(self) -> tuple[Step, ...]:
-        """The steps with the last piece; behind them the work is asked for."""
+        """The steps with the last piece; after them the work is asked for."""
         added = [add(self.pieces[-1], self.capture)] if self.pieces else []
-        return (*added, settle(), look())
+        return (*added, settle(), ask())
 
     def whole(self) -> tuple[Step, ...]:
         """The steps with all pieces at once."""
-        return (*(add(piece, self.capture) for piece in self.pieces), settle(), look())
+        return (*(add(piece, self.capture) for piece in self.pieces), settle(), ask())
 
     def again(self) -> tuple[Step, ...]:
         """The steps that make a stored lake again: its messages are read again, and all else follows."""
-        return (look(), read(), look(), settle(), look())
+        return (ask(), read(), ask(), settle(), ask())
 
     def job(self, *steps: Step) -> Job:
         """A job in this place."""

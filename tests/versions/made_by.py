@@ -63,9 +63,9 @@ def settle() -> Step:
     return Step("settle")
 
 
-def look() -> Step:
-    """Ask for the work that the lake lacks; the answer is added to the looks of the lake."""
-    return Step("look")
+def ask() -> Step:
+    """Ask for the work that the lake lacks; the answer is added to the answers of the lake."""
+    return Step("ask")
 
 
 def windows(first: int, last: int) -> Step:
@@ -93,7 +93,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Work:
     """The work that a lake lacks: cells as texts, and the keys of windows."""
 
     ingest: tuple[str, ...] = ()
@@ -102,14 +102,14 @@ class Look:
     tables: tuple[str, ...] = ()
 
 
-NOTHING = Look()
+NOTHING = Work()
 
 
 @dataclass(frozen=True, slots=True)
 class MadeLake:
-    """A lake that was made: the looks among its steps, and the lines of progress."""
+    """A lake that was made: the answers among its steps, and the lines of progress."""
 
-    looks: tuple[Look, ...]
+    answers: tuple[Work, ...]
     lines: tuple[str, ...]
 
 
@@ -188,7 +188,7 @@ def make_lakes(code: Code, jobs: Sequence[Job], *, variables: Mapping[str, str] 
     Raises:
         ChildError: the process failed.
     """
-    told = [
+    described = [
         {
             "config": str(one.config),
             "subscription": one.subscription,
@@ -196,7 +196,7 @@ def make_lakes(code: Code, jobs: Sequence[Job], *, variables: Mapping[str, str] 
         }
         for one in jobs
     ]
-    said = _run(code, [sys.executable, "-P", str(CHILD)], json.dumps(told), variables)
+    said = _run(code, [sys.executable, "-P", str(CHILD)], json.dumps(described), variables)
     found = json.loads(said.splitlines()[-1])
     _require_own(code, found["package"])
     return Made(found["version"], tuple(_lake(one) for one in found["lakes"]))
@@ -228,8 +228,8 @@ class Codes:
 
 
 def _lake(found: Mapping[str, Any]) -> MadeLake:
-    looks = [Look(**{name: tuple(some) for name, some in one.items()}) for one in found["looks"]]
-    return MadeLake(tuple(looks), tuple(found["lines"]))
+    answers = [Work(**{name: tuple(some) for name, some in one.items()}) for one in found["answers"]]
+    return MadeLake(tuple(answers), tuple(found["lines"]))
 
 
 def _run(code: Code, command: Sequence[str], given: str = "", variables: Mapping[str, str] = NO_VARIABLES) -> str:

@@ -31,9 +31,9 @@ def test_the_present_code_makes_what_the_base_makes_and_continues_its_lakes(name
 
 
 def test_the_lakes_have_rows_in_every_system_table_and_layer(both: Guarded) -> None:
-    held = {name for lakes in both.lakes.values() for name in tables_with_rows(lakes.older)}
-    assert {*SYSTEM} <= held
-    assert {*LAYERS} <= {name.partition(".")[0] for name in held}
+    found = {name for lakes in both.lakes.values() for name in tables_with_rows(lakes.older)}
+    assert {*SYSTEM} <= found
+    assert {*LAYERS} <= {name.partition(".")[0] for name in found}
 
 
 def test_open_windows_were_left_with_a_state_and_continued(both: Guarded) -> None:

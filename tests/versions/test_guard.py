@@ -68,6 +68,6 @@ def test_a_raised_version_is_noticed_and_the_lake_made_again_is_as_a_new_one(
     assert found.versions[1] == "another"
     assert not found.is_equal_version
     assert found.faults("version") == []
-    _, after_reading, settled = found.looks[found.lakes["version"].older.folder]
+    _, after_reading, settled = found.answers[found.lakes["version"].older.folder]
     assert after_reading.entries
     assert settled == NOTHING

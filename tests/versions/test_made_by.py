@@ -17,10 +17,10 @@ from tests.versions.made_by import (
     Code,
     Codes,
     Step,
+    ask,
     code_in,
     code_of,
     edited,
-    look,
     make_lake,
     make_lakes,
     run_command,
@@ -105,15 +105,15 @@ def test_an_edit_needs_its_text_once(codes: Codes, tmp_path: Path) -> None:
         edited(codes.of(BASE), tmp_path / "edited", {"dts_assets/model/version.py": ("no such text", "")})
 
 
-def test_a_step_that_fails_is_told_with_its_configuration(codes: Codes, tmp_path: Path) -> None:
+def test_a_step_that_fails_is_named_with_its_configuration(codes: Codes, tmp_path: Path) -> None:
     with pytest.raises(ChildError, match=r"pipeline\.yaml: the step no_such_step failed"):
         make_lake(codes.of(BASE), tmp_path / "pipeline.yaml", Step("no_such_step"))
 
 
 def test_a_configuration_in_a_file_gets_its_lake_window_by_window(codes: Codes, tmp_path: Path) -> None:
     config = shop_config(tmp_path, "coupons", hours=2)
-    made = make_lake(codes.of(BASE), config, windows(0, 0), look(), windows(1, 1), look(), subscription="shop")
-    first, last = made.lakes[0].looks
+    made = make_lake(codes.of(BASE), config, windows(0, 0), ask(), windows(1, 1), ask(), subscription="shop")
+    first, last = made.lakes[0].answers
     assert len(first.ingest) == 4
     assert last == NOTHING
     rows = rows_of(Place(config, tmp_path, ()), "windows", subscription="shop")

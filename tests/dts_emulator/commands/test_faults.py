@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from dts_assets.cli.main import cli
@@ -38,6 +39,7 @@ def test_a_kind_that_is_none_and_a_folder_that_is_no_capture_are_refused_in_a_se
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.more
 def test_a_second_call_overwrites_nothing(tmp_path: Path) -> None:
     command = ["faults", str(SHOP), str(tmp_path / "out"), "--kinds", "drop", "--count", "1"]
     assert CliRunner().invoke(cli, command).exit_code == 0

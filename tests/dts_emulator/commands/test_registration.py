@@ -46,6 +46,7 @@ def test_the_project_names_the_commands_and_they_are_there() -> None:
         assert command.name == name
 
 
+@pytest.mark.more
 def test_help_lists_the_commands_without_the_packages_of_the_extra() -> None:
     done = without_the_extra("--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,6 +61,7 @@ def test_help_of_a_command_needs_no_package_of_the_extra(name: str) -> None:
     assert f"dts-assets {name}" in done.stdout
 
 
+@pytest.mark.more
 def test_a_command_that_needs_a_missing_package_says_how_to_install_it(tmp_path: Path) -> None:
     done = without_the_extra("live", "--folder", str(tmp_path / "live"), "--port", "0")
     assert done.returncode == 13
@@ -71,6 +73,7 @@ def test_a_command_that_needs_a_missing_package_says_how_to_install_it(tmp_path:
     assert not (tmp_path / "live").exists()
 
 
+@pytest.mark.more
 def test_a_command_that_needs_no_missing_package_works_without_the_extra(tmp_path: Path) -> None:
     shop = HOUSE / "examples" / "shop"
     done = without_the_extra("faults", str(shop), str(tmp_path / "out"), "--kinds", "drop", "--count", "1")

@@ -54,6 +54,7 @@ def failures(suite: Path, results: Path) -> dict[str, str]:
     return {one.case.label: "; ".join(one.differences) for one in verdicts if one.outcome is Outcome.FAIL}
 
 
+@pytest.mark.more
 def test_right_results_pass_in_any_order_of_rows(suite: Path, right: Path) -> None:
     for path in right.glob("*/*/rows/*.jsonl"):
         altered(path, list.reverse)
@@ -90,6 +91,7 @@ DAMAGES: dict[str, tuple[Callable[[Rows], object], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_difference_is_named_without_values(suite: Path, right: Path, damage: str) -> None:
     alter, sentence = DAMAGES[damage]

@@ -27,6 +27,7 @@ def cases(suite: Path) -> dict[str, ReadCase]:
     return {case.label: case for case in read_suite(suite)}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("label", chosen([*FIRST, *(one for one in LABELS if one not in FIRST)], len(FIRST)))
 def test_the_product_passes_every_case(cases: dict[str, ReadCase], label: str, tmp_path: Path) -> None:
     case, results = cases[label], tmp_path / "results"

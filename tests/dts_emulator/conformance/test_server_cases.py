@@ -15,7 +15,7 @@ from dts_emulator.conformance.server_cases import SCRIPTS
 from tests.dts_emulator.conformance.product import consumed, write_result
 from tests.tiers import chosen
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 FORMATS = chosen([*ABILITIES], 1)
 

@@ -32,6 +32,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.more
 def test_another_process_writes_equal_bytes(suite: Path, tmp_path: Path) -> None:
     for seed in chosen(("1", "2"), 1):
         arguments = [sys.executable, "-m", "dts_emulator.conformance", str(tmp_path / "again")]
@@ -148,6 +149,7 @@ def test_a_suite_that_is_not_as_it_was_written_is_refused(suite: Path, damage: s
         read_suite(tmp_path / "suite")
 
 
+@pytest.mark.more
 def test_a_suite_takes_the_place_of_another_one(suite: Path, tmp_path: Path) -> None:
     shutil.copytree(suite, tmp_path / "suite")
     extra = tmp_path / "suite" / "drs-json" / "a_case_of_old"

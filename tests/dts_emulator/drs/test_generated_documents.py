@@ -19,6 +19,8 @@ from tests.flows.harness import Harness
 from tests.flows.in_process import bench_in_process
 from tests.tiers import times
 
+pytestmark = pytest.mark.more
+
 START, HOUR = datetime(2026, 1, 5, tzinfo=UTC), timedelta(hours=1)
 
 

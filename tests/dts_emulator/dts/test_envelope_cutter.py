@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_a_set_takes_items_while_they_fit() -> None:
     assert not pending.is_full
 
 
+@pytest.mark.more
 @given(st.lists(st.text(max_size=60), max_size=8), st.integers(1, 200))
 def test_joined_fragments_are_the_entries(texts: Sequence[str], limit: int) -> None:
     entries = pb.Entries(items=[entry(text) for text in texts])

@@ -57,6 +57,7 @@ def read(value: bytes) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     "options", [OPTIONS, replace(OPTIONS, partitions=4), replace(OPTIONS, partitions=4, text_as="binary")]
 )
@@ -95,6 +96,7 @@ def test_a_task_that_is_resumed_goes_on_with_its_ids(transactions: list[Transact
     assert [*sent, *more] == list(range(1, len(sent) + len(more) + 1))
 
 
+@pytest.mark.more
 def test_the_command_records_a_topic_in_avro(server: Server, tmp_path: Path, dump: Path) -> None:
     place = ["--socket", str(server.socket), "--user", server.user, "--out", str(tmp_path / "capture")]
     done = CliRunner().invoke(main, [*place, "--partitions", "4", "--format", "dts-avro"])

@@ -41,6 +41,7 @@ def dump(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return dump_of(server, tmp_path_factory.mktemp("dump"), tables=4)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     "options",
     [

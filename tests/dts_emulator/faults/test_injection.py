@@ -224,6 +224,7 @@ def test_a_flip_changes_one_bit(capture: Path, tmp_path: Path) -> None:
     assert {fault.found_by for fault in faults} >= {FoundBy.DECODING, FoundBy.NOTHING}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_changed_gtid_shows_unless_its_transaction_began_before_the_topic(tmp_path: Path, begun: bool) -> None:
     begin, commit = (

@@ -36,6 +36,7 @@ def messages() -> pa.Table:
     return pa.concat_tables(tables).sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
+@pytest.mark.more
 def test_a_plain_replay_gives_the_databases_own_content(
     replay: Any, differences: Callable[[Any, Path], list[str]]
 ) -> None:

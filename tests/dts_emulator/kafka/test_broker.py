@@ -68,6 +68,7 @@ def refusal(config: dict[str, str]) -> int | None:
     return refusals()[0]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("partitions", [1, 4, 8])
 def test_topics_have_the_partitions_they_were_made_with(kafka_broker: Broker, partitions: int) -> None:
     topic = a_topic(kafka_broker, partitions)
@@ -77,6 +78,7 @@ def test_topics_have_the_partitions_they_were_made_with(kafka_broker: Broker, pa
         stored(kafka_broker, topic, partitions)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_only_the_right_password_is_let_in(kafka_broker: Broker, listener: str, mechanism: str) -> None:
@@ -139,6 +141,7 @@ def test_a_broker_that_stops_or_is_killed_comes_back_with_its_data(tmp_path: Pat
         )
 
 
+@pytest.mark.more
 def test_a_broker_dies_with_the_process_that_started_it() -> None:
     code = (
         "import time; from dts_emulator.kafka.private_broker import private_broker\n"

@@ -203,6 +203,7 @@ def test_an_error_in_the_block_ends_them_too(tmp_path: Path) -> None:
     assert gone(processes)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("code", [FAMILY, STUBBORN], ids=["family", "stubborn"])
 def test_nothing_is_left_of_a_supervisor_that_is_interrupted_or_killed(

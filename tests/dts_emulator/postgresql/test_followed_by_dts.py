@@ -52,6 +52,7 @@ def followed(server: str) -> Iterator[Followed]:
         yield found
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("json_as", ["json", "text"])
 def test_every_type_has_the_values_of_the_database(followed: Followed, tmp_path: Path, json_as: Any) -> None:
     fill_every_type(followed)
@@ -81,6 +82,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("place", "way", "seed"), chosen([(0, 0, 0), (1, 1, 0), *RUNS], 2))
 def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
     followed: Followed, tmp_path: Path, place: int, way: int, seed: int
@@ -100,6 +102,7 @@ def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
     _levels_are_told(harness, options)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("place", "restarts", "seed"), chosen([(place, place % 2 * 4, seed) for seed in range(2) for place in range(6)], 2)
 )
@@ -129,6 +132,7 @@ def _levels_are_told(harness: Harness, options: PostgresqlDtsOptions) -> None:
         assert row["cut"] is not None
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("what", TOLD_BY_ROWS | NOT_TOLD)
 def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
     """Logical decoding tells no statements."""

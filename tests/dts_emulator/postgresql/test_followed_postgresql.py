@@ -61,6 +61,7 @@ def every_type(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Harne
         yield harness, followed
 
 
+@pytest.mark.more
 def test_every_type_has_the_values_of_the_database(every_type: tuple[Harness, Followed]) -> None:
     assert not (wrong := faults(*every_type)), "\n".join(wrong)
 
@@ -90,6 +91,7 @@ WAYS: list[dict[str, Any]] = [
 rows where a task is resumed (decision 0028)."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("way", "seed"), chosen([(1, 0), *((way, seed) for seed in range(1, 9) for way in range(3))], 1)
 )
@@ -115,6 +117,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Followed, tmp_path: Path, what: str) -> None:
     """DRS sends no statements from PostgreSQL."""
@@ -122,6 +125,7 @@ def test_a_change_of_columns_shows_by_its_rows_and_is_not_proven(followed: Follo
     assert_not_proven(recorded(followed, tmp_path), followed, is_told=what not in NOT_TOLD)
 
 
+@pytest.mark.more
 def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Followed, tmp_path: Path) -> None:
     followed.run(*MADE)
     followed.read()
@@ -133,6 +137,7 @@ def test_another_primary_key_is_followed_by_the_events_that_tell_it(followed: Fo
     assert not (wrong := faults(harness, followed)), "\n".join(wrong)
 
 
+@pytest.mark.more
 def test_names_that_differ_in_case_only_are_several_columns(followed: Followed, tmp_path: Path) -> None:
     change_twins(followed)
     harness = recorded(followed, tmp_path)

@@ -44,6 +44,7 @@ def transactions(server: Server) -> list[Transaction]:
     return transactions_of(server)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("partitions", [1, 4, 8])
 @pytest.mark.parametrize("partitioning", ["table", "table+key"])
 def test_a_plain_consumer_ends_up_with_the_databases_content(

@@ -96,6 +96,7 @@ def snapshots(harness: Harness) -> dict[TableId, pa.Table]:
     }
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, partitions=4, batch=3)])
 def test_what_is_decoded_is_the_databases_content(
     transactions: list[Transaction], dump: Path, options: CanalOptions
@@ -111,6 +112,7 @@ def test_what_is_decoded_is_the_databases_content(
     assert_equal(found, kept)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("options", "every"),
     chosen(
@@ -139,6 +141,7 @@ def test_snapshots_of_a_recording_are_the_databases_content(
     assert {row.completeness for row in harness.pipeline.ledger.windows()} <= {Completeness.OBSERVED}
 
 
+@pytest.mark.more
 def test_a_change_that_is_lost_is_noticed(transactions: list[Transaction], dump: Path, tmp_path: Path) -> None:
     messages = list(produce_canal(transactions, OPTIONS))
     lost = next(place for place in reversed(range(len(messages))) if b'"type":"INSERT"' in messages[place].value)

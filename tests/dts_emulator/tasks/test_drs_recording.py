@@ -116,6 +116,7 @@ JSON_OPTIONS = DrsJsonOptions()
 AVRO_OPTIONS = DrsAvroOptions()
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -145,6 +146,7 @@ def test_a_change_that_is_lost_is_noticed(transactions: list[Transaction], dump:
         assert_equal(content([message.value for place, message in enumerate(messages) if place != lost], wire), dump)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("options", [OPTIONS, JSON_OPTIONS, AVRO_OPTIONS])
 def test_a_full_load_and_what_came_after_it_are_the_same(
     transactions: list[Transaction], dump: Path, options: DrsOptions
@@ -167,6 +169,7 @@ def _at(transaction: Transaction, seconds: int) -> Transaction:
     return Transaction(tuple(events))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_writes_every_format(server: Server, tmp_path: Path, dump: Path, name: str) -> None:
     arguments = [

@@ -74,6 +74,7 @@ def dumped(file: Path, number: int, folder: Path) -> Path:
     return folder / "one.parquet"
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", FORMATS)
 def test_values_of_every_type_are_the_databases(
     source: tuple[list[Transaction], Path], made: Mapping[str, tuple[pa.Table, pa.Table]], name: str, tmp_path: Path
@@ -179,6 +180,7 @@ def otherwise(name: str, declared: str, value: object, text: str | None) -> tupl
     return value, text
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", chosen(FORMATS, 2))
 def test_types_are_mapped_as_asked(
     source: tuple[list[Transaction], Path], made: Mapping[str, tuple[pa.Table, pa.Table]], name: str, tmp_path: Path

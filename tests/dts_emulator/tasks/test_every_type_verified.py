@@ -25,6 +25,7 @@ def source() -> Iterator[tuple[list[Transaction], SourceMoment]]:
         yield transactions_of(server), moment
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", chosen(FORMATS, 2))
 def test_the_sum_of_every_type_is_the_servers(
     source: tuple[list[Transaction], SourceMoment], name: str, tmp_path: Path

@@ -56,6 +56,7 @@ def snapshot(harness: Harness) -> dict[int, tuple[Any, ...]]:
     return {row["id"]: (row["status"], row["n"], row["note"]) for row in rows}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_the_snapshot_has_the_rows_that_the_server_finds(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     """A row that an update brought in has what was sent of it, so some of its values are NULL."""
@@ -96,6 +97,7 @@ RENAMED = (
 )  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("rows", "ids"),
     chosen(

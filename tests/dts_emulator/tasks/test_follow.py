@@ -186,6 +186,7 @@ def delivered(place: Place) -> list[list[bytes]]:
     return [changes([message.value for message in partition]) for partition in messages]
 
 
+@pytest.mark.more
 def test_the_topic_holds_what_a_recording_of_the_binlog_holds(
     server: Server, place: Place, expected: list[list[bytes]]
 ) -> None:
@@ -208,6 +209,7 @@ def test_the_topic_holds_what_a_recording_of_the_binlog_holds(
         assert any(entry.header.messageType == pb.HEARTBEAT for entry in marks)
 
 
+@pytest.mark.more
 def test_a_killed_task_goes_on_from_its_checkpoint_and_sends_again_what_came_after(
     server: Server, place: Place, expected: list[list[bytes]]
 ) -> None:
@@ -307,6 +309,7 @@ def test_a_topic_for_each_table_is_made_and_holds_what_a_recording_says(server: 
     assert "never-made" not in AdminClient({**place.broker.client_config()}).list_topics(timeout=10).topics
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

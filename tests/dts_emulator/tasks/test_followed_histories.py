@@ -43,6 +43,7 @@ def judged(life: Life, folder: Path, seed: int = 3) -> Judged:
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen([*MOVES, *SCRIPTS], 1))
 def test_what_happens(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     found = judged(recorded_script(recorder, {**MOVES, **SCRIPTS}[name]), tmp_path)
@@ -78,12 +79,14 @@ RENAMES: dict[str, tuple[Said, ...]] = {
 }  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", chosen(list(RENAMES), 2))
 @pytest.mark.parametrize("image", chosen(["FULL", "MINIMAL"], 1))
 def test_renames(recorder: LifeRecorder, name: str, image: str, tmp_path: Path) -> None:
     judged(recorded_script(recorder, RENAMES[name], image=image), tmp_path)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 6)))
 def test_windows_that_are_read_while_they_are_open(
     recorder: LifeRecorder, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -96,16 +99,19 @@ def test_windows_that_are_read_while_they_are_open(
     assert bool(found.counts["renames"]) == (name != "a table without a row")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 20)))
 def test_a_life_of_tables_that_move(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     judged(RandomLife(recorder, 700 + seed, MOVING).lived(times(15, 60)), tmp_path, seed)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_a_life_of_columns(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     judged(RandomLife(recorder, 800 + seed, PLAIN).lived(times(15, 60)), tmp_path, seed)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 8)))
 def test_minimal_images(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     judged(RandomLife(recorder, 900 + seed, MOVING, image="MINIMAL").lived(times(15, 60)), tmp_path, seed)

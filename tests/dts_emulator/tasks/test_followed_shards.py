@@ -157,16 +157,19 @@ MOVES: Mapping[str, tuple[Said, ...]] = {
 """Shards that get other names, leave the table or come from outside."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen(list(MOVES), 1))
 def test_what_happens_to_shards_that_get_other_names(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     in_ways(recorded_script(recorder, MOVES[name]), tmp_path, 3)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("name", chosen(list(SCRIPTS), 2))
 def test_what_happens_to_shards(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     in_ways(recorded_script(recorder, SCRIPTS[name]), tmp_path, 3)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 60)))
 def test_statements_that_roll_over_shards(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     image = "MINIMAL" if seed % 4 == 3 else "FULL"

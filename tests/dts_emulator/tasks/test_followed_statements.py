@@ -87,12 +87,14 @@ def first(names: tuple[str, ...], scripts: Mapping[str, Any]) -> Sequence[str]:
     return chosen([*names, *(name for name in scripts if name not in names)], len(names))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", first(SHORT_SCRIPTS, SCRIPTS))
 def test_what_happens(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     life = recorded_script(recorder, SCRIPTS[name])
     of_ways(life, tmp_path, 3)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", first(SHORT_MOVES, MOVES))
 def test_what_happens_to_tables_that_get_other_names(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     life = recorded_script(recorder, MOVES[name])
@@ -108,6 +110,7 @@ IN_MINIMAL = sorted(
 )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen(IN_MINIMAL, len(SHORT_IN_MINIMAL)))
 def test_what_happens_in_minimal_images(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     """Rows go on with what they had, also over keys."""
@@ -125,6 +128,7 @@ LATE = (
 )  # fmt: skip
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("script", chosen(LATE, 1))
 @pytest.mark.parametrize("order", chosen([(0, 2, 1), (2, 1, 0), (1, 2, 0)], 1))
 def test_the_window_of_a_statement_is_made_behind_the_rows_of_the_next_one(
@@ -138,6 +142,7 @@ def test_the_window_of_a_statement_is_made_behind_the_rows_of_the_next_one(
     assert_followed(harness, life)
 
 
+@pytest.mark.more
 def test_a_late_window_brings_rows_from_before_a_statement_that_was_followed(
     recorder: LifeRecorder, tmp_path: Path
 ) -> None:
@@ -169,12 +174,14 @@ def test_a_late_window_brings_rows_from_before_a_statement_that_was_followed(
     assert_followed(harness, life)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 4)))
 def test_a_life_without_statements_ends_as_its_server(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     life = RandomLife(recorder, seed, STILL).lived(times(15, 60))
     of_ways(life, tmp_path, seed)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("words", chosen([pytest.param(MANY, id="many"), pytest.param(PLAIN, id="plain")], 1))
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_a_life_ends_as_its_server(recorder: LifeRecorder, words: Any, seed: int, tmp_path: Path) -> None:
@@ -182,12 +189,14 @@ def test_a_life_ends_as_its_server(recorder: LifeRecorder, words: Any, seed: int
     assert_little_is_not_known(of_ways(life, tmp_path, seed))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 12)))
 def test_a_life_of_tables_that_move_ends_as_its_server(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     life = RandomLife(recorder, seed, MOVING).lived(times(14, 50))
     of_ways(life, tmp_path, seed)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 6)))
 def test_behind_each_statement_the_snapshots_are_those_of_the_server(
     recorder: LifeRecorder, seed: int, tmp_path: Path
@@ -201,6 +210,7 @@ def test_behind_each_statement_the_snapshots_are_those_of_the_server(
         assert_followed(made(part, tmp_path / str(place)), part)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 6)))
 def test_windows_that_are_read_while_they_are_open_follow_statements(
     recorder: LifeRecorder, seed: int, tmp_path: Path
@@ -209,6 +219,7 @@ def test_windows_that_are_read_while_they_are_open_follow_statements(
     assert_followed(as_it_grows(life, tmp_path, seed, pieces=times(3, 12)), life)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 6)))
 def test_a_task_that_is_set_back_changes_nothing_and_brings_what_was_lost(
     recorder: LifeRecorder, seed: int, tmp_path: Path
@@ -222,6 +233,7 @@ def test_a_task_that_is_set_back_changes_nothing_and_brings_what_was_lost(
     assert_followed(made(Life(sent, life.moments), tmp_path), life)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 8)))
 def test_rows_of_minimal_images_follow_statements(recorder: LifeRecorder, seed: int, tmp_path: Path) -> None:
     life = RandomLife(recorder, 100 + seed, [PLAIN, MANY][seed % 2], image="MINIMAL").lived(times(20, 50))
@@ -236,6 +248,7 @@ def test_histories_and_deleted_rows_that_stay_do_not_keep_statements_from_being_
     assert_followed(made(life, tmp_path, history=["*"], deletes="soft"), life)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen([one for one in FORMATS if one != "dts-protobuf"], 1))
 def test_a_life_ends_as_its_server_in_every_format(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     """The first table of these lives has types that each format tells alike, whole numbers of DRS apart."""
@@ -246,6 +259,7 @@ def test_a_life_ends_as_its_server_in_every_format(recorder: LifeRecorder, name:
         assert_followed(harness, life, wider={"int": "bigint"} if name.startswith("drs") else {})
 
 
+@pytest.mark.more
 def test_an_insert_of_a_minimal_image_has_the_defaults_of_its_table(recorder: LifeRecorder, tmp_path: Path) -> None:
     """MariaDB does not send a column that the statement does not name."""
     script = (

@@ -56,6 +56,7 @@ def run(server: Server, database: str, log: Path, *arguments: str) -> list[dict[
     return [json.loads(line) for line in log.read_text().splitlines()[before:]]
 
 
+@pytest.mark.more
 @pytest.mark.database
 def test_the_rate_is_kept_and_the_last_line_is_where_the_binlog_ends(server: Server, tmp_path: Path) -> None:
     lines = run(server, "steady", tmp_path / "log", "--rate", "400", "--seconds", "4")
@@ -77,6 +78,7 @@ def test_the_rate_is_kept_and_the_last_line_is_where_the_binlog_ends(server: Ser
         assert (cursor.fetchone() or (0,))[0] > 1
 
 
+@pytest.mark.more
 @pytest.mark.database
 def test_a_workload_goes_on_with_the_tables_of_an_earlier_one(server: Server, tmp_path: Path) -> None:
     """Also with those that were altered and added; it does not forget rows, or tables would grow beyond their size."""
