@@ -125,7 +125,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 _ONE_BY_ONE = "tests/live"
 """The room whose tests may not run side by side: each is a whole pipeline, with deadlines by the clock."""
 
-_TOGETHER = {"tests/flows/test_any_order.py": "tests/flows/test_rectangle.py"}
+_WITH_SPARK = (
+    "tests/store/test_spark.py",
+    "tests/store/test_spark_deletes.py",
+    "tests/store/test_catalog_properties.py",
+    "tests/flows/test_redelivered.py",
+    "tests/flows/test_replaced.py",
+    "tests/flows/test_values.py",
+    "tests/flows/test_made_up_format.py",
+    "tests/flows/test_spark_tasks.py",
+    "tests/stages/test_row_filters.py",
+    "tests/defs/test_layers.py",
+    "tests/lake/test_lake.py",
+    "tests/e2e/test_reading.py",
+)
+"""Files whose tests have a session of Spark in ``make test`` or ``make test-more``: one Java is enough for all."""
+
+_TOGETHER = {
+    "tests/flows/test_any_order.py": "tests/flows/test_rectangle.py",
+    **({} if ALL else dict.fromkeys(_WITH_SPARK, "a session of Spark")),
+}
 """Files with a dear fixture of the session in common."""
 
 _DEAREST = (

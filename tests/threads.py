@@ -19,12 +19,8 @@ PERMITTED = {
 
 def started_since(before: Collection[threading.Thread]) -> list[threading.Thread]:
     """Return threads that run and did not before, less those that may live as long as the process."""
-    waiting = _of_shared_pools()
-    return [
-        thread
-        for thread in threading.enumerate()
-        if thread not in before and thread not in waiting and not thread.name.startswith(tuple(PERMITTED))
-    ]
+    permitted = {*before, *_of_shared_pools()}
+    return [thread for thread in threading.enumerate() if thread not in permitted and not _lives_on(thread)]
 
 
 def still_running(before: Collection[threading.Thread], seconds: float = SECONDS) -> list[str]:
@@ -33,6 +29,16 @@ def still_running(before: Collection[threading.Thread], seconds: float = SECONDS
     while (found := started_since(before)) and time.monotonic() < end:
         found[0].join(min(0.1, seconds))
     return [thread.name for thread in found]
+
+
+def _lives_on(thread: threading.Thread) -> bool:
+    """Whether a thread lives as long as the process: by its name, one of Spark's session, or one that Python did not start."""
+    owner = getattr(getattr(thread, "_target", None), "__self__", thread)
+    return (
+        thread.name.startswith(tuple(PERMITTED))
+        or isinstance(thread, threading._DummyThread)
+        or type(owner).__module__.startswith(("py4j.", "pyspark."))
+    )
 
 
 def _of_shared_pools() -> set[threading.Thread]:

@@ -85,6 +85,7 @@ def test_a_transaction_of_one_table(harness: Harness, tmp_path: Path) -> None:
     assert found not in ([], stored(harness, CUSTOMERS, 2), stored(harness, CUSTOMERS, 3))
 
 
+@pytest.mark.more
 def test_a_table_that_is_not_there_yet_has_no_folder(harness: Harness, tmp_path: Path) -> None:
     done = call(harness, "shop", "--position", "0:1:4", "--out", str(tmp_path))
     assert done.exit_code == 0

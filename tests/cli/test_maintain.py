@@ -80,6 +80,7 @@ def test_sizes_by_layer_and_by_table(folder: Path) -> None:
     assert "orphans_after" not in one
 
 
+@pytest.mark.more
 def test_sizes_as_json(folder: Path) -> None:
     found = sizes(folder)
     assert found["total"]["bytes"] == sum(one["bytes"] for one in found["tables"]) > 0

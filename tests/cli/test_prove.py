@@ -85,6 +85,7 @@ def test_what_is_equal_is_said_and_what_the_source_did_elsewhere_is_not_done(cal
     assert called("--existing", "drop").exit_code == 0
 
 
+@pytest.mark.more
 def test_rows_that_differ_are_named_by_key_and_their_values_are_hidden(called: Any, harness: Harness) -> None:
     (file,) = harness.pipeline.lake.data_files(harness.pipeline.table_path("snapshot", table_id("one")))
     path = Path(file.path.removeprefix("file://"))

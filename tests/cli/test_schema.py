@@ -97,6 +97,7 @@ def test_the_columns_of_now_and_all_that_has_changed(config: Path, worked: Worke
     assert [row[2] for row in changes] == ["2026-03-01-10:00"] * 3 + ["2026-03-01-10:10"] * 2 + ["2026-03-01-10:20"] * 2
 
 
+@pytest.mark.more
 def test_a_moment_shows_its_columns_and_what_changed_since(config: Path, worked: Worked) -> None:
     position = ":".join(map(str, worked.places["rows 0"]))
     for moment in (f"0:{position}", f"mysql-bin.00000{position}", f"{SERVER}:1", "2026-03-01T10:00:05"):

@@ -135,6 +135,7 @@ def test_a_call_that_cannot_be_meant_is_refused(arguments: tuple[str, ...], said
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.more
 def test_rules_of_a_subscription_hold_for_a_bare_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule keeps out of tables is in no statement either."""
     monkeypatch.setenv("PII_KEY", "a key that nobody guesses")

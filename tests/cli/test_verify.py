@@ -111,6 +111,7 @@ def test_a_damaged_cell_is_named_and_its_value_shown_on_request_alone(own: tuple
     assert "d.orders: id '7' differs in note (lake 'hidden', source '第7')" in shown.output
 
 
+@pytest.mark.more
 def test_a_wrong_password_ends_with_the_source_and_without_the_password(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

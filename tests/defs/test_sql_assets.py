@@ -95,6 +95,7 @@ def test_a_window_is_made_with_the_other_tables_and_tells_counts_and_no_values(
     assert pipeline.lake.table(pipeline.table_path("sql", ONE)) is None
 
 
+@pytest.mark.more
 def test_the_statements_of_a_window_are_made_alone_and_again(config: Path, instance: dg.DagsterInstance) -> None:
     pipeline = ingested(config, instance)
     window = pipeline.grid.at(0)

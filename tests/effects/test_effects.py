@@ -18,6 +18,8 @@ from tests.effects.grounds import OnDisk
 from tests.effects.verdict import verdict
 from tests.effects.world import World, conditions, disturbed, made
 
+pytestmark = pytest.mark.more
+
 SEED = 1
 CHANGES = ("write ", "commit_table", "create_table", "delete")
 

@@ -106,6 +106,7 @@ def test_the_run_that_brings_a_statement_looks_at_its_table(sql: str, tmp_path: 
     assert backlog(harness) == frozenset()
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     "sql",
     chosen(
@@ -142,6 +143,7 @@ def test_a_table_waits_in_the_backlog_until_the_frontier_holds_its_statement(tmp
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("sql", [FILLS, UNREAD])
 def test_a_statement_counts_for_a_table_that_is_known_only_later(sql: str, bench_of: Bench, tmp_path: Path) -> None:
     source = told_in(1, sql, "ALTER TABLE nobody FROBNICATE")
@@ -177,6 +179,7 @@ def test_a_history_goes_on_over_a_statement(bench_of: Bench, tmp_path: Path) -> 
     assert harness.rows("history", "bank", "two") == rows
 
 
+@pytest.mark.more
 def test_statements_of_a_renamed_table_count_for_its_table_in_the_lake(bench_of: Bench, tmp_path: Path) -> None:
     """By its name at the source, whether the statement was understood or not; its name in the lake means nothing."""
     source = told_in(1, FILLS, UNREAD, "ALTER TABLE sales.things ADD COLUMN y int", "ALTER TABLE things FROBNICATE")

@@ -132,6 +132,7 @@ def test_windows_that_are_made_out_of_order_are_waited_for(tmp_path: Path) -> No
     assert backlog(harness) == frozenset()
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("layer", chosen(LAYERS, 2))
 def test_a_table_that_fails_stays_in_the_backlog_until_it_has_caught_up(layer: str, tmp_path: Path) -> None:
     source = only_one_changes()
@@ -147,6 +148,7 @@ def test_a_table_that_fails_stays_in_the_backlog_until_it_has_caught_up(layer: s
     assert backlog(harness) == frozenset()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen(["replace_cuts", "replace_window_tables"], 1))
 def test_a_run_that_is_killed_leaves_its_tables_in_the_backlog(name: str, tmp_path: Path) -> None:
     source = only_one_changes()

@@ -164,6 +164,7 @@ def assert_named(spoilt: Spoilt, harness: Harness) -> None:
     assert all(row.changes == row.kept + row.redelivered + row.quarantined for row in counted)
 
 
+@pytest.mark.more
 def test_the_rest_of_the_window_goes_on(bench: Bench, tmp_path: Path) -> None:
     spoilt = Spoilt()
     harness = open_short(bench, tmp_path / "capture", spoilt.messages, name="spoilt_rest")

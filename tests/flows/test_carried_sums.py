@@ -86,6 +86,7 @@ def test_a_statement_leaves_a_sum_that_is_right_or_none(statement: str, stays: b
     assert None not in own_sums(harness)
 
 
+@pytest.mark.more
 def test_a_lake_of_before_sums_gets_them_when_its_files_are_in_order(tmp_path: Path) -> None:
     harness = made(tmp_path, three_windows())
     pipeline = harness.pipeline

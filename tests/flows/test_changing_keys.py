@@ -215,6 +215,7 @@ def test_rows_stand_apart_where_the_column_of_the_key_is_gone(tmp_path: Path) ->
     assert found() == expected
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", chosen([1, 0, *range(2, 20)], 1))
 def test_refreshes_of_an_open_window_find_rows_by_the_key_of_the_moment(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -279,6 +280,7 @@ def test_a_step_that_fails_leaves_the_rows_that_stood_and_no_file(
     assert rows_of(harness) == Counter([(1, 5, None), (2, 0, None), (2, 0, None), (3, 0, None)])
 
 
+@pytest.mark.more
 def test_messages_of_json_tell_the_key_of_their_moment(tmp_path: Path) -> None:
     """Of two equal accounts without a key one goes; then the table gets a key, and a rebuild has the other one still."""
     task = DrsTask(1)

@@ -146,6 +146,7 @@ def test_a_copy_that_comes_before_a_statement_makes_the_table_that_it_empties_ag
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("place", chosen(["snapshot", "changelog"], 1))
 def test_a_table_that_fails_while_it_is_made_again_is_made_again_once_more(place: str, tmp_path: Path) -> None:
     harness, source = opened(tmp_path), two_tables_with_rows()
@@ -167,6 +168,7 @@ def test_a_table_that_fails_while_it_is_made_again_is_made_again_once_more(place
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 def test_a_window_that_a_person_makes_again_gets_new_files_though_it_was_open_once(tmp_path: Path) -> None:
     """A file may be lost, and the ledger cannot see that."""
     harness, source, sent = opened(tmp_path), two_tables_with_rows(), 0

@@ -88,6 +88,7 @@ def test_a_topic_that_begins_in_the_middle_and_a_copy_are_the_source(bench: Benc
     assert harness.everything(without=("_kafka_offset",)) == before
 
 
+@pytest.mark.more
 def test_without_the_copy_rows_are_missing(bench: Bench, tmp_path: Path) -> None:
     """So the tests here can fail."""
     history = bank_history(2)
@@ -147,6 +148,7 @@ def test_a_table_with_a_copy_is_as_complete_as_without_one(bench: Bench, tmp_pat
     assert found[0] == found[1]
 
 
+@pytest.mark.more
 def test_rows_of_a_copy_have_no_place_in_kafka(bench: Bench, tmp_path: Path) -> None:
     history = bank_history(6)
     harness = opened(bench, history, tmp_path, since=border(1))
@@ -162,6 +164,7 @@ def test_rows_of_a_copy_have_no_place_in_kafka(bench: Bench, tmp_path: Path) -> 
     assert len(harness.rows("copies", *table_id("goods").path)) == one.rows
 
 
+@pytest.mark.more
 def test_a_bag_is_what_it_was_where_it_was_read(bench: Bench, tmp_path: Path) -> None:
     """A table without a key is read at one exact position; changes before it are in it, those behind it come."""
     history = bank_history(6)

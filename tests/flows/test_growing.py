@@ -18,6 +18,7 @@ from tests.flows.source import folded, write_capture
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.more
 def test_windows_close_as_the_recording_grows(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     capture = tmp_path / "capture"
@@ -62,6 +63,7 @@ def test_windows_close_as_the_recording_grows(bench: Bench, tmp_path: Path) -> N
     assert harness.snapshots(source.tables)["items"] == folded(source.tables, seen)["items"]
 
 
+@pytest.mark.more
 def test_a_complete_recording_needs_no_last_window(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     harness = open_short(bench, tmp_path / "capture", source.messages, window={"end": None})

@@ -77,6 +77,7 @@ def test_first_messages_count_where_they_are_believed() -> None:
     assert first_times(topic, topic.watermarks(), since=START, skew=SKEW) == {0: later, 1: now, 2: later, 4: later}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("stamp", [1 << 62, 253_402_300_799_999, 157_000_000_000_000], ids=["no date", "9999", "6945"])
 def test_one_message_of_a_recording_does_not_make_windows_of_millennia(

@@ -155,6 +155,7 @@ def overtaken(at: int, messages: list[Message], undisturbed: dict[str, list[str]
     return schedule
 
 
+@pytest.mark.more
 def test_tables_are_not_made_of_files_that_were_compacted_away_meanwhile(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def counted(harness: Harness) -> dict[str, int]:
     }
 
 
+@pytest.mark.more
 def test_all_files_on_disk_are_counted_once(harness: Harness) -> None:
     found = sizes(harness)
     total = found.total()

@@ -97,6 +97,7 @@ def test_who_waits_gets_the_lease_when_the_work_ends(ledger: Ledger) -> None:
     assert "process 1 on db1" in line
 
 
+@pytest.mark.more
 def test_a_lease_that_is_not_renewed_is_taken_and_its_holder_stops(ledger: Ledger) -> None:
     clock, others = Clock(1e6), Clock(5.0)  # clocks have nothing to do with each other
     one, two = keeper_of(ledger, clock, 1), keeper_of(ledger, others, 2, boot="another machine")

@@ -306,7 +306,6 @@ LONG = [
 ATTACKS = [*QUICK, *(pytest.param(attack, marks=pytest.mark.long) for attack in LONG)]
 
 
-@pytest.mark.more(after=1)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_the_work_is_that_of_all_windows(
     aged: Aged, attack: Callable[[Aged], None], monkeypatch: pytest.MonkeyPatch
@@ -392,7 +391,6 @@ def test_days_that_lack_a_paused_table_are_settled_until_it_is_resumed(
     assert find_work(aged.pipeline) == work_without_settled(aged, monkeypatch)
 
 
-@pytest.mark.more
 def test_settled_days_are_made_again_for_a_table_that_was_removed_and_is_added(
     aged: Aged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,7 +411,6 @@ def test_a_lake_without_settled_days_is_settled_bit_by_bit(aged: Aged, monkeypat
     assert [len(aged.settle()) for _ in range(4)] == [2, 4, 6, 6]
 
 
-@pytest.mark.more(after=1)
 @pytest.mark.parametrize("past", [None, b"written by another version"])
 def test_days_are_settled_again_from_the_last_one_whose_past_is_known(aged: Aged, past: bytes | None) -> None:
     """Of old days the past is not kept, and a day behind one of them may be judged again."""

@@ -377,6 +377,7 @@ def test_an_age_of_nothing_is_an_age(harness: Harness) -> None:
     assert maintained(eager, Step.EXPIRY, after=timedelta(seconds=1))[Step.EXPIRY].numbers["versions"] > 40
 
 
+@pytest.mark.more
 def test_folders_of_other_tables_are_no_orphans(harness: Harness) -> None:
     """A table may lie in the folder of another one, where names are so."""
     path = harness.pipeline.table_path("snapshot", table_id("one"))

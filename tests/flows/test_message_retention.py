@@ -73,6 +73,7 @@ def test_every_other_table_is_as_without_retention(aged: Harness, whole: Harness
     assert len(expected["changelog.bank.items"]) > 100
 
 
+@pytest.mark.more
 def test_files_are_gone_from_disk(aged: Harness) -> None:
     for layer in (RAW, ENTRIES):
         live = {file.path.removeprefix("file://") for file in aged.pipeline.lake.data_files(aged.pipeline.path(layer))}

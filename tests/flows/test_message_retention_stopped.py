@@ -124,6 +124,7 @@ def test_rows_written_meanwhile_are_not_lost_by_a_removal(aged: Harness) -> None
     assert windows_with_files(aged, ENTRIES)[0][0] == 3
 
 
+@pytest.mark.more
 def test_entries_are_never_fewer_for_messages_that_are_gone(aged: Harness) -> None:
     """The mark does not name the window of a head, as if an earlier version had found it otherwise."""
     ledger, cell = aged.pipeline.ledger, Cell(0, window(2))

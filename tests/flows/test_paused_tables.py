@@ -191,6 +191,7 @@ def meanwhile(harness: Harness, act: Callable[[], object]) -> None:
     assert done
 
 
+@pytest.mark.more
 def test_a_person_pauses_a_table_while_a_run_works_and_a_fault_does_not_take_the_pause_over(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_table_that_is_resumed_and_paused_again_while_a_run_works_is_not_lost(
     assert of_rows(harness) == undisturbed
 
 
+@pytest.mark.more
 def test_all_tables_that_fail_in_one_way_fail_the_run_and_pause_nothing(
     messages: list[Message], tmp_path: Path
 ) -> None:

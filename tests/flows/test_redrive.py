@@ -52,6 +52,7 @@ def drive(harness: Harness, chosen: Quarantined) -> RedriveReport:
     return redrive(harness.pipeline, chosen, spark=lambda: harness.session, progress=harness.lines.append)
 
 
+@pytest.mark.more
 def test_what_can_be_used_moves_on_and_the_rest_stays(bench: Bench, tmp_path: Path) -> None:
     source = three_windows()
     hopeless = next(one for one in source.messages if in_window(one, 2) and one.partition == 0)

@@ -129,6 +129,7 @@ def bench_of(tmp_path: Path) -> Bench:
     return bench_in_process(tmp_path, "removed")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("layer", chosen(["snapshot", "changelog"], 1))
 def test_a_removal_that_was_stopped_goes_on(
     layer: str, messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path

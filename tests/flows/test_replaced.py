@@ -13,7 +13,7 @@ from tests.flows.history import border
 from tests.flows.short import LANES, in_window, open_short, three_windows, with_values
 from tests.flows.source import folded, write_capture
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 
 @pytest.mark.more

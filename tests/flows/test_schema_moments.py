@@ -187,8 +187,8 @@ def recorded() -> Iterator[tuple[list[Transaction], list[Compared]]]:
                     catalogs.append(of_server(connection, ("d",)))
         yield transactions_of(server), catalogs
 
-@pytest.mark.more
 
+@pytest.mark.more
 @pytest.mark.database
 @pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in ("dts-protobuf", "drs-json") else pytest.mark.long)
                                   for one in FORMATS])  # fmt: skip

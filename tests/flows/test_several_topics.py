@@ -288,8 +288,8 @@ class TestTopicsThatChange:
         assert first is not None
         assert first <= before
         assert first == new.pipeline.first_window()
-@pytest.mark.more
 
+    @pytest.mark.more
     @pytest.mark.parametrize(
         "kind",
         [

@@ -43,6 +43,7 @@ def place_of(broker: Broker, *topics: str, partitions: int, group: str | None = 
     return KafkaPlace(servers, topics, partitions, group, tuple(config.items()))
 
 
+@pytest.mark.more
 def test_how_long_topics_keep_messages(kafka_broker: Broker) -> None:
     kafka_broker.create_topic("kept-a", 1, {"retention.ms": "3600000", "retention.bytes": "1000"})
     kafka_broker.create_topic("kept-b", 2, {"retention.ms": "-1", "retention.bytes": "900"})

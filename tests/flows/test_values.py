@@ -15,7 +15,7 @@ from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Dml, Source
 from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Kind, Row, Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 
 UNTOLD = Kind("int(11)", lambda value: dts_messages.number(value, pb.UINT32), INT.make)

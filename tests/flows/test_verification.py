@@ -237,6 +237,7 @@ def test_a_row_filter_counts_on_both_sides(server: Server, tmp_path: Path, text:
     assert found.verdicts[ORDERS].lake.rows < 302
 
 
+@pytest.mark.more
 def test_rows_that_one_side_lacks_are_named(server: Server, harness: Harness, tmp_path: Path) -> None:
     with moment_of(place_of(server)) as moment:
         tables = compared(harness, moment, tmp_path / "moment")

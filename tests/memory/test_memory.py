@@ -12,6 +12,8 @@ import pytest
 
 from tests.memory.hostile_sizes import CASES
 
+pytestmark = pytest.mark.more
+
 ROOT = Path(__file__).parents[2]
 MOST = 120
 """Megabytes, of which a message of a megabyte may take this many at the most; 300 to 560 were taken before."""

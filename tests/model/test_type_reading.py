@@ -36,6 +36,7 @@ READERS = {
 }  # fmt: skip
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("names", [["past"], ["ledger"], ["state"], ["past", "ledger", "state"]], ids="-".join)
 def test_threads_that_read_types_for_the_first_time_do_not_crash(names: list[str]) -> None:
     script = _THREADS.format(pairs=[READERS[name] for name in names], times=6 // len(names))

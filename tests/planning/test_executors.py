@@ -241,6 +241,7 @@ def imported_by(paths: Iterator[Path]) -> set[str]:
     return found
 
 
+@pytest.mark.more
 def test_every_package_that_tasks_import_is_looked_for() -> None:
     code = (
         "import sys; from dts_assets.flows.spark_daemon import import_tasks; import_tasks(); "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -184,6 +185,7 @@ def settled(task: Task, every: int) -> Settling:
     return found
 
 
+@pytest.mark.more
 @examples(300)
 @given(tasks(), st.integers(2, 12))
 def test_a_look_behind_the_past_tells_the_same(task: Task, every: int) -> None:

@@ -191,12 +191,14 @@ def assert_no_stale_window_is_missed(told: Story, every: int, count: int) -> boo
     return True
 
 
+@pytest.mark.more
 @examples(1500)
 @given(long_stories(gtids=True), st.integers(4, 12), st.integers(2, 12))
 def test_with_gtids_no_settled_window_that_a_later_one_changes_is_missed(told: Story, every: int, count: int) -> None:
     event(f"behind the settled windows: {assert_no_stale_window_is_missed(told, every, count)}")
 
 
+@pytest.mark.more
 @examples(1000)
 @given(long_stories(gtids=False), st.integers(4, 12), st.integers(2, 12))
 def test_without_gtids_no_settled_window_that_a_later_one_changes_is_missed(
@@ -205,6 +207,7 @@ def test_without_gtids_no_settled_window_that_a_later_one_changes_is_missed(
     event(f"behind the settled windows: {assert_no_stale_window_is_missed(told, every, count)}")
 
 
+@pytest.mark.more
 @examples(1500)
 @given(long_stories(gtids=True), st.integers(4, 12))
 def test_with_gtids_a_look_behind_the_past_tells_the_same(told: Story, every: int) -> None:

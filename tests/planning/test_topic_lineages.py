@@ -159,6 +159,7 @@ def histories(alphabet: Sequence[Action], length: int) -> Iterator[tuple[Action,
     return ((Write((0,)), *rest) for rest in product(alphabet, repeat=length))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("names", ["mysql", "mariadb"])
 @pytest.mark.parametrize("bases", [(500, 10, 40), (10, 12, 500)])
 def test_every_small_history_of_one_kafka_partition_is_right(names: str, bases: tuple[int, ...]) -> None:
@@ -262,6 +263,7 @@ SETS = ([[2], [5]], [[3], [1]], [[5], [2]], [[8], [8]], [[4, 1], [1]], [[1, 7], 
 """Sizes of sets in each of two Kafka partitions, over and over."""
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("names", ["mysql", "mariadb"])
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_every_small_history_in_sets_is_lawful(names: str, partitions: int) -> None:
@@ -372,6 +374,7 @@ def test_with_gtids_nothing_is_lost_doubled_or_out_of_order(told: Story, borders
     assert_lawful(told, judge(told, borders, chunk))
 
 
+@pytest.mark.more
 @examples(400)
 @given(stories(gtids=False), BORDERS, st.sampled_from([1, 3, 100]))
 def test_without_gtids_nothing_is_wrong_without_a_doubt(told: Story, borders: list[int], chunk: int) -> None:

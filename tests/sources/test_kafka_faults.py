@@ -115,6 +115,7 @@ class TestConnecting:
             assert in_time(seconds, 5)
         assert not error.retriable
 
+    @pytest.mark.more
     def test_a_mechanism_that_the_broker_does_not_take(self, guarded: Broker, topic: str) -> None:
         wanted = place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-256")
         error, seconds = asked(wanted)
@@ -347,6 +348,7 @@ def keep_user(admin: AdminClient, user: str) -> None:
         answer.result(10)
 
 
+@pytest.mark.more
 def test_offsets_that_compaction_took_away_end_a_range(guarded: Broker) -> None:
     name = f"compacted-{next(_names)}"
     config = {
@@ -442,6 +444,7 @@ class TestAnAccountOfOneGroup:
             group.commit({0: 1})
         assert in_time(time.monotonic() - began, 5)
 
+    @pytest.mark.more
     def test_another_topic_is_refused_by_name(self, guarded: Broker, account: KafkaPlace) -> None:
         name = f"secret-{next(_names)}"
         guarded.create_topic(name, 1)

@@ -153,6 +153,7 @@ class TestWhatIsRead:
         assert offsets(found, 0, 0, 3) == [0, 1, 2]
         assert kafka_broker.password not in repr(found)
 
+    @pytest.mark.more
     def test_a_process_that_was_forked_reads_for_itself(self, kafka_broker: Broker, topic: str) -> None:
         """In a program of its own: what else this process has, such as sockets of a JVM, does not outlive a fork."""
         send(kafka_broker, topic, numbered(50))

@@ -51,6 +51,7 @@ def test_the_ways_of_mysql_find_the_position_of_the_snapshot(
             assert moment.rows("SELECT COUNT(*) FROM d.t") == ((1,),)
 
 
+@pytest.mark.more
 def test_a_lock_is_exact_while_writes_go_on(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     as_mysql(monkeypatch, locks=True)
     stop = Event()

@@ -143,6 +143,7 @@ def follow(rows: dict[TableId, AlteredRows], changes: Sequence[SchemaChange]) ->
             rows[one.table] = there.behind([one], at=datetime.now(UTC), family=Family.MARIADB)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.database
 @pytest.mark.parametrize("seed", range(times(3, 30)))
 def test_random_statements_leave_the_rows_of_the_server(beside: Beside, seed: int) -> None:

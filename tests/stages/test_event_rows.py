@@ -200,6 +200,7 @@ def topics(draw: st.DrawFn) -> Topic:
     return Topic.of(" ".join(sent), " ".join(numbers))
 
 
+@pytest.mark.more
 @examples(600)
 @given(topics(), st.data())
 def test_numbers_do_not_depend_on_windows_parts_and_batches(topic: Topic, data: st.DataObject) -> None:

@@ -413,6 +413,7 @@ def streams(draw: st.DrawFn, *, partitions: int) -> list[Sent]:
 BORDERS = st.lists(st.integers(1, 90), max_size=6).map(sorted)
 
 
+@pytest.mark.more
 @settings(max_examples=times(10, 300))
 @given(streams(partitions=2), BORDERS, st.sampled_from([1, 3, 1000]), st.randoms(use_true_random=False))
 def test_any_history_is_told_as_the_rule_says(sent: list[Sent], borders: list[int], chunk: int, random: Random) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def test_where_marks_go_to_some_partitions_only(stream: Stream, borders: list[in
     check(stream, borders, chunk, lineages_expected=1)
 
 
+@pytest.mark.more
 @examples(300)
 @given(streams(gtids=True, failovers=True), BORDERS, st.integers(1, 9))
 def test_after_failovers_every_change_is_kept_once_and_in_order(stream: Stream, borders: list[int], chunk: int) -> None:

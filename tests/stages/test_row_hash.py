@@ -204,6 +204,7 @@ def test_values_of_any_length_are_hashed_alike_alone_and_among_others() -> None:
     assert row_hash(sliced) == bytes_hash(values[50:110])
 
 
+@pytest.mark.more
 def test_every_byte_of_a_value_counts_and_so_does_its_length() -> None:
     chance = random.Random(4)
     for length in LENGTHS[:: times(4, 1)]:
@@ -214,6 +215,7 @@ def test_every_byte_of_a_value_counts_and_so_does_its_length() -> None:
         assert len(found) == 2 + len(places)
 
 
+@pytest.mark.more
 def test_a_million_near_values_have_a_million_hashes() -> None:
     numbers = pa.array(range(1_000_000), pa.int64())
     for column in (numbers, numbers.cast(pa.string()), numbers.cast(pa.float64())):

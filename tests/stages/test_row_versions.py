@@ -120,6 +120,7 @@ def worlds(seed: int, kind: type[World], doings: Sequence[Callable[[Any], None]]
 KINDS = pytest.mark.parametrize(("kind", "doings"), [(World, DOINGS), (Minimal, MOVES)], ids=["whole", "minimal"])
 
 
+@pytest.mark.more(after=1)
 @KINDS
 @pytest.mark.parametrize("shares", [1, 3])
 def test_every_version_has_its_begin_and_its_end(

@@ -47,6 +47,7 @@ def live(expected: dict[Key, Shown | None]) -> dict[Key, Shown]:
     return {key: value for key, value in expected.items() if value is not None}
 
 
+@pytest.mark.more
 def test_the_last_operation_on_every_key_is_what_the_database_holds() -> None:
     worlds = [World(number, random.Random(number)).live(14, DOINGS) for number in range(300)]
     changes = [change for world in worlds for change in world.changes]

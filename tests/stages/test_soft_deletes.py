@@ -103,6 +103,7 @@ def without_old_values(changes: Sequence[Change], chance: random.Random) -> list
     return [replace(one, unsent=chance.choice(some)) if one.before is not None else one for one in changes]
 
 
+@pytest.mark.more(after=1)
 @KINDS
 @pytest.mark.parametrize("shares", [1, 3])
 def test_a_row_that_was_deleted_stays_with_its_time(

@@ -162,6 +162,7 @@ def made(
     return found
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("kind", "doings"), [(World, DOINGS), (Minimal, MOVES)], ids=["whole", "minimal"])
 @pytest.mark.parametrize("shares", [1, 3])
 def test_names_come_and_go(kind: type[World], doings: Sequence[Callable[[Any], None]], shares: int) -> None:
@@ -178,6 +179,7 @@ def test_names_come_and_go(kind: type[World], doings: Sequence[Callable[[Any], N
     assert renamed > 10
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(("kind", "doings"), [(World, DOINGS), (Minimal, MOVES)], ids=["whole", "minimal"])
 @pytest.mark.parametrize("shares", [1, 3])
 def test_statements_fill_columns_of_open_versions(

@@ -133,6 +133,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("plant", "kind", "needed"), FAULTS)
 def test_a_planted_fault_is_found_and_made_small(
     plant: Callable[[pytest.MonkeyPatch], None],

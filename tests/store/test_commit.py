@@ -351,6 +351,7 @@ class TestManyWriters:
         assert len(cells.rows()) == 3 * 5
         assert summary(snapshots(cells)[-1])["total-data-files"] == "5"
 
+    @pytest.mark.more
     def test_a_killed_writer_leaves_a_whole_generation(self, cells: Cells, processes: Processes) -> None:
         replace(cells.catalog, cells.identifier, {}, cells.write(ALL, "before"))
         for number in range(times(2, 6)):

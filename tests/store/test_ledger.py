@@ -217,6 +217,7 @@ class TestReplacing:
         expected = [raw(0, 1, "new") if row.cell == cell(0, 1) else row for row in everything if row.cell != cell(1, 4)]
         assert ledger.raw_windows() == expected
 
+    @pytest.mark.more
     @settings(examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         steps=st.lists(

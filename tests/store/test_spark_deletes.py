@@ -84,6 +84,7 @@ class Numbers:
         return str(head.summary.operation.value)
 
 
+@pytest.mark.more
 def test_spark_leaves_out_what_the_store_deletes(spark: SparkSession, spark_lake: LakeLocation) -> None:
     numbers = Numbers(spark, spark_lake, "ours")
     first, second = numbers.put(range(10)), numbers.put(range(10, 20))

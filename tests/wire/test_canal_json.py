@@ -300,6 +300,7 @@ def test_of_duplicate_names_the_last_counts_as_in_every_reader() -> None:
 LONG_SET = "set(" + ",".join(f"'{number:0254}'" for number in range(64)) + ")"
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("kind", "texts"),
     [

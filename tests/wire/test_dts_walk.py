@@ -207,6 +207,7 @@ def _batch(payloads: pa.BinaryArray) -> pa.RecordBatch:
     return like.set_column(like.schema.get_field_index("payload"), "payload", payloads)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("_any_call")
 def test_what_is_walked_of_broken_entries_is_what_the_parser_finds() -> None:
     draw, walked = random.Random(3), 0

@@ -39,6 +39,7 @@ def _beside(*, lower_case: bool) -> Iterator[Beside]:
         pytest.skip(str(error))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("seed", range(times(4, 20)))
 def test_random_statements_leave_the_model_with_the_catalog_of_the_server(beside: Beside, seed: int) -> None:
     run_random(beside, seed, times(100, 300))

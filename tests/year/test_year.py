@@ -236,6 +236,7 @@ def named(mutant: Mutant, *, long: bool) -> Any:
     return pytest.param(mutant, id=mutant.plant.__name__, marks=[pytest.mark.long] if long else [])
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("mutant", [named(one, long=number >= _AT_ONCE) for number, one in enumerate(MUTANTS)])
 def test_a_planted_fault_breaks_a_law(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     before = played(mutant.events, days=mutant.days, hours=mutant.hours)
@@ -245,6 +246,7 @@ def test_a_planted_fault_breaks_a_law(mutant: Mutant, monkeypatch: pytest.Monkey
     assert any(mutant.words in line for line in after.broken), after.broken
 
 
+@pytest.mark.more
 def test_a_plan_that_fails_is_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     requests_are_never_repeated(monkeypatch)
     others = [FailOver(at(9), NOTHING, 2, 3), Restart(at(15), NOTHING, 0, 3), MachineClock(at(30), at(1), HOUR)]

@@ -14,6 +14,7 @@ from dts_emulator.faults.injection import PLAN_FILE
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
 
 
+@pytest.mark.more
 def test_it_writes_a_capture_with_a_plan_and_says_what_was_done(tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = CliRunner().invoke(

@@ -61,6 +61,7 @@ def test_right_results_pass_in_any_order_of_rows(suite: Path, right: Path) -> No
     assert failures(suite, right) == {}
 
 
+@pytest.mark.more
 def test_a_damaged_row_is_found_in_every_case(suite: Path, right: Path) -> None:
     damaged = set()
     for case in read_suite(suite):

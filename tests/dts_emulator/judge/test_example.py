@@ -44,6 +44,7 @@ def test_a_plain_replay_gives_the_databases_own_content(
     assert differences(replay, EXAMPLES / "shop.expected") == []
 
 
+@pytest.mark.more
 def test_a_replay_that_lost_one_change_is_noticed(replay: Any, differences: Callable[[Any, Path], list[str]]) -> None:
     rows = replay.keyed["shopdb.orders"]
     key, row = rows.popitem()

@@ -66,6 +66,7 @@ def test_every_type_has_the_values_of_the_database(every_type: tuple[Harness, Fo
     assert not (wrong := faults(*every_type)), "\n".join(wrong)
 
 
+@pytest.mark.more
 def test_the_page_shows_what_was_found(every_type: tuple[Harness, Followed]) -> None:
     harness, _ = every_type
     snapshot = harness.pipeline.lake.scan(harness.pipeline.table_path("snapshot", EVERY))

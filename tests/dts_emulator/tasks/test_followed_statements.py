@@ -240,6 +240,7 @@ def test_rows_of_minimal_images_follow_statements(recorder: LifeRecorder, seed: 
     of_ways(life, tmp_path, seed)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 4)))
 def test_histories_and_deleted_rows_that_stay_do_not_keep_statements_from_being_followed(
     recorder: LifeRecorder, seed: int, tmp_path: Path

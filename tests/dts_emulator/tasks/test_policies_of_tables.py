@@ -76,6 +76,7 @@ LIVES = [(name, image) for name in PLACES for image in ("FULL", "MINIMAL")]
 SHORT_LIVES = [(SHORT[1], "FULL"), (SHORT[2], "MINIMAL")]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("name", "image"), LIVES if ALL else SHORT_LIVES)
 def test_dropped_columns_stay_and_new_ones_stand_in_a_map(
     name: str, image: str, recorder: LifeRecorder, tmp_path: Path

@@ -22,7 +22,7 @@ from tests.dts_emulator.worked_databases import transactions_of, worked_server
 from tests.flows.harness import Harness
 from tests.tiers import chosen, times
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 _FIRST = 1767571200  # 2026-01-05 00:00:00 UTC
 _TYPES_A_LIFE = 5

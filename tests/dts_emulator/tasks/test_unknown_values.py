@@ -36,6 +36,7 @@ def counted_at_once(harness: Harness, life: Life) -> dict[TableId, dict[str, int
     return {one.table: dict(one.layers["snapshot"].unknown_values) for one in found}
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("words", [PLAIN, MANY], ids=["plain", "many"])
 @pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_life_counts_what_nobody_knows_at_its_end(
@@ -49,6 +50,7 @@ def test_a_life_counts_what_nobody_knows_at_its_end(
         assert_no_fewer_than_nulls(harness, table, held, counted[table])
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_life_of_minimal_images_counts_no_more_and_no_fewer(
     recorder: LifeRecorder, seed: int, tmp_path: Path
