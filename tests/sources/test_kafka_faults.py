@@ -189,8 +189,8 @@ class TestConnecting:
         assert "A client without" not in str(error)
 
 
+@pytest.mark.more
 class TestOutages:
-    @pytest.mark.more
     def test_a_broker_that_is_away_for_a_while_is_waited_for(self, guarded: Broker, topic: str) -> None:
         values = 400
         send(guarded, topic, [Sent(value=b"x" * 250_000) for _ in range(values)])
@@ -205,7 +205,6 @@ class TestOutages:
             read += rest.result(60)
         assert read == list(range(values))
 
-    @pytest.mark.more
     @pytest.mark.usefixtures("quick")
     def test_one_that_stays_away_is_an_error_that_can_be_tried_again(self, guarded: Broker, topic: str) -> None:
         send(guarded, topic, numbered(10))
@@ -247,7 +246,6 @@ class TestOutages:
 class TestRestarts:
     """A broker that starts again may know its users and its rules a moment later than it listens."""
 
-    @pytest.mark.more
     def test_a_broker_that_restarts_gives_no_error_that_lasts(self, guarded: Broker, topic: str) -> None:
         send(guarded, topic, numbered(10))
         wanted = place(guarded, topic, partitions=2, listener="SASL_PLAINTEXT")
@@ -271,7 +269,6 @@ class TestRestarts:
         assert met
         assert [str(error) for error in met if not error.retriable] == []
 
-    @pytest.mark.more(after=1)
     @pytest.mark.parametrize("away", [0.6, 5.0])
     def test_a_login_that_is_refused_for_a_moment_is_asked_again(
         self, guarded: Broker, topic: str, away: float
@@ -302,7 +299,6 @@ class TestRestarts:
             assert KafkaSource(wanted).watermarks()[0].high == 0
             made.result()
 
-    @pytest.mark.more
     def test_a_permission_that_is_away_while_a_range_is_read_is_waited_for(self, guarded: Broker, topic: str) -> None:
         values = 200
         send(guarded, topic, [Sent(value=b"x" * 250_000) for _ in range(values)])
