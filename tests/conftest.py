@@ -141,9 +141,21 @@ _WITH_SPARK = (
 )
 """Files whose tests have a session of Spark in ``make test`` or ``make test-more``: one Java is enough for all."""
 
+_WITH_BROKER = (
+    "tests/flows/test_several_topics_broker.py",
+    "tests/flows/test_topic_broker.py",
+    "tests/cli/test_capture.py",
+    "tests/cli/test_sniff.py",
+    "tests/dts_emulator/tasks/test_follow.py",
+    "tests/dts_emulator/kafka/test_broker.py",
+    "tests/sources/test_kafka_source.py",
+    "tests/sources/test_kafka_group.py",
+)
+"""Files whose tests share a broker."""
+
 _TOGETHER = {
     "tests/flows/test_any_order.py": "tests/flows/test_rectangle.py",
-    **({} if ALL else dict.fromkeys(_WITH_SPARK, "a session of Spark")),
+    **({} if ALL else {**dict.fromkeys(_WITH_SPARK, "a session of Spark"), **dict.fromkeys(_WITH_BROKER, "a broker")}),
 }
 """Files with a dear fixture of the session in common."""
 
