@@ -22,6 +22,11 @@ LEAST = 80.0
 ROOMS = ("planning", "wire", "stages", "settings")
 """Rooms whose lines the first tier must run. The others are printed."""
 
+NOT_MEASURED = (
+    "tests/flows/test_spark_tasks.py::test_workers_read_no_archive_before_a_task_and_look_at_no_module_after_it",
+)
+"""Tests that cannot pass where coverage itself starts in each process."""
+
 FAILED = 1
 
 
@@ -56,6 +61,7 @@ def first_tier_under_coverage(*, workers: int, report: Path | None = None, chose
     environment.pop("DTS_ASSETS_TESTS", None)
     tool = [sys.executable, "-m", "coverage"]
     tests = ["-m", "pytest", "-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", *chosen]
+    tests += [f"--deselect={name}" for name in NOT_MEASURED]
     if report is not None:
         tests.append(f"--junitxml={report}")
     code = subprocess.call([*tool, "run", f"--rcfile={settings}", *tests], cwd=ROOT, env=environment)
