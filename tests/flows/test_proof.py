@@ -228,7 +228,7 @@ def test_every_cell_that_is_changed_in_a_snapshot_is_found_and_named(harness: Ha
     assert tried > 30
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("table", ["orders", "bag"])
 def test_rows_that_are_lost_or_stand_twice_in_a_snapshot_are_found(
     harness: Harness, scratch: Server, table: str

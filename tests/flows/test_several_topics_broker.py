@@ -43,7 +43,7 @@ from tests.flows.test_several_topics import (
 
 __all__ = ["dump", "server", "transactions"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.database, pytest.mark.kafka, pytest.mark.more]
 
 
 @pytest.fixture

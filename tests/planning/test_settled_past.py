@@ -214,6 +214,7 @@ def test_with_gtids_a_look_behind_the_past_tells_the_same(told: Story, every: in
     event(f"windows left out: {min(assert_law(told, every), 5)}")
 
 
+@pytest.mark.more
 @examples(1000)
 @given(long_stories(gtids=False), st.integers(4, 12))
 def test_without_gtids_a_look_behind_the_past_tells_the_same(told: Story, every: int) -> None:

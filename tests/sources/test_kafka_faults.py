@@ -243,6 +243,7 @@ class TestOutages:
         assert not isinstance(caught.value, UnreachableBrokerError)
 
 
+@pytest.mark.more
 class TestRestarts:
     """A broker that starts again may know its users and its rules a moment later than it listens."""
 

@@ -53,6 +53,7 @@ def at(hours: float) -> timedelta:
 # The laws hold
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("seed", range(times(1, 10)))
 def test_no_law_is_broken_while_old_messages_leave(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_retention, "MESSAGES_KEPT", 50)
@@ -80,6 +81,7 @@ def test_no_law_is_broken_in_a_year(seed: int) -> None:
     assert len(found.world.read) > 90
 
 
+@pytest.mark.more
 def test_clocks_that_are_put_forward_and_back_lose_no_hour() -> None:
     found = played([SummerTime(at(10), at(20), HOUR)], days=1.5, hours=1)
     assert not found.broken, found.broken

@@ -88,6 +88,7 @@ def seen(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Seen]
     return moments
 
 
+@pytest.mark.more
 @pytest.mark.more(after=1)
 @pytest.mark.parametrize(("step", "by"), [(0, "position"), (1, "gtids"), (2, "gtids"), (2, "position"), (3, "gtids")])
 def test_the_past_is_what_it_was_when_it_was_the_present(

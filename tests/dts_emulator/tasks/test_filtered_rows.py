@@ -15,7 +15,7 @@ from tests.dts_emulator.server_lives import FIRST, HOUR, LifeRecorder, life_reco
 from tests.flows.harness import Harness
 from tests.tiers import chosen, times
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 FILTER = "status <> 'draft'"
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, status VARCHAR(9) DEFAULT 'new', n INT, note VARCHAR(9) DEFAULT 'none')"

@@ -17,7 +17,7 @@ from tests.dts_emulator.server_lives import Life, LifeRecorder, life_recorder
 from tests.dts_emulator.ways import EVERYWHERE, WAYS, as_it_grows
 from tests.tiers import chosen, times
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 
 @pytest.fixture(scope="module")

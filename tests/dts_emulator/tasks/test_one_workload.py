@@ -60,7 +60,7 @@ def _in_millis(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return values
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_workload_gives_one_changelog(made: Mapping[str, Harness], name: str) -> None:
     assert hashes(made[name]) == hashes(made["dts-protobuf"])

@@ -18,7 +18,7 @@ from tests.dts_emulator.ways import EVERYWHERE, WAYS, windows_of
 from tests.flows.harness import Harness
 from tests.tiers import ALL
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.more]
 
 T = TableId("d", "", "t")
 
