@@ -169,6 +169,7 @@ def test_a_statement_behind_the_cut_is_waited_for(tmp_path: Path) -> None:
     assert state(harness, TWO).frontier.window == border(2)
 
 
+@pytest.mark.more
 def test_a_history_goes_on_over_a_statement(bench_of: Bench, tmp_path: Path) -> None:
     source = told_in(1, FILLS)
     harness = open_short(bench_of, tmp_path / "capture", source.messages, history=["*"], deletes={"*": "soft"})

@@ -95,6 +95,7 @@ def backlog(harness: Harness) -> frozenset[TableId] | None:
     return backlog_of(harness.pipeline.ledger.backlog(), [layer.name for layer in harness.pipeline.layers])
 
 
+@pytest.mark.more
 def test_a_table_in_which_nothing_changed_is_not_opened(tmp_path: Path) -> None:
     source = only_one_changes()
     harness = opened(tmp_path, source)
@@ -120,6 +121,7 @@ def test_a_table_whose_changes_wait_for_the_cut_gets_them_with_the_next_window(t
     assert backlog(harness) == frozenset()
 
 
+@pytest.mark.more
 def test_windows_that_are_made_out_of_order_are_waited_for(tmp_path: Path) -> None:
     source = only_one_changes()
     harness = opened(tmp_path, source)
@@ -188,6 +190,7 @@ def test_a_statement_opens_the_tables_that_it_empties(sql: str, opened_then: set
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 def test_a_new_table_makes_no_window_stale_in_which_others_were_emptied(tmp_path: Path) -> None:
     source = short_source(items("one"), items("late"))
     insert(source, border(0) + 10 * SECOND, range(5), table="one")
@@ -211,6 +214,7 @@ def test_a_new_table_makes_no_window_stale_in_which_others_were_emptied(tmp_path
     assert harness.snapshots(source.tables) == source.rows
 
 
+@pytest.mark.more
 def test_tables_that_were_emptied_are_planned_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The counts of all windows are read once for all of them, which takes its time."""
     names = [f"t{number}" for number in range(4)]

@@ -80,6 +80,7 @@ def pause(harness: Harness, table: TableId, second: int) -> None:
     pause_tables(harness.pipeline, [PausedTable(table, "", "words", PausedBy.PERSON, since)])
 
 
+@pytest.mark.more
 def test_a_table_that_is_resumed_in_an_open_window_is_made_again_alone(tmp_path: Path) -> None:
     harness, source = opened(tmp_path), two_tables_with_rows()
     sent = send(harness, source, tmp_path, 0)

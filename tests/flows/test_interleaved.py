@@ -129,7 +129,7 @@ MOMENTS = {
 """The commit before which a writer is overtaken, and a commit that comes before it."""
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("moment", chosen(list(MOMENTS), 2))
 def test_a_writer_is_overtaken_before(
     moment: str, stops: list[str], messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path

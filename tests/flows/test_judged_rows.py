@@ -131,7 +131,7 @@ def test_rows_are_judged_between_truncations(text: str, order: tuple[int, ...], 
     assert all_versions(harness) == versions
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("text", chosen([*FILTERS], 1))
 def test_deleted_rows_that_stay_are_those_that_passed(text: str, bench: Bench, tmp_path: Path) -> None:
     life = FilteredLife(5, text)

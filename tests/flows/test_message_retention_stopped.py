@@ -56,6 +56,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, calls: in
     monkeypatch.setattr(owner, name, instead)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("owner", "name", "calls"),
     chosen(

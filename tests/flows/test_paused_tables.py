@@ -209,6 +209,7 @@ def test_a_person_pauses_a_table_while_a_run_works_and_a_fault_does_not_take_the
     assert of_rows(harness) == undisturbed
 
 
+@pytest.mark.more
 def test_a_table_that_is_resumed_and_paused_again_while_a_run_works_is_not_lost(
     messages: list[Message], undisturbed: dict[str, list[str]], tmp_path: Path
 ) -> None:

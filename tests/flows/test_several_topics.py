@@ -323,6 +323,7 @@ class TestTopicsThatChange:
         assert harness.everything() == stored
         harness.settle()
 
+    @pytest.mark.more
     def test_a_single_topic_of_another_name_is_refused(
         self, bench: Bench, tmp_path: Path, transactions: list[Transaction]
     ) -> None:

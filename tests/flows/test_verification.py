@@ -209,7 +209,7 @@ def test_no_alarm_is_false_while_writes_go_on(tmp_path: Path) -> None:
             assert (found.unequal, found.refused) == ((), {}), moment
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("text", "is_asked"),
     chosen(
@@ -253,6 +253,7 @@ def test_rows_that_one_side_lacks_are_named(server: Server, harness: Harness, tm
         table.snapshot.overwrite(rows)
 
 
+@pytest.mark.more
 def test_a_lake_that_is_behind_is_waited_for_until_the_time_is_over(
     server: Server, harness: Harness, tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ def numbered(topic: Topic, cuts: Sequence[int], size: int, parts: Sequence[int] 
     return found.numbers
 
 
+@pytest.mark.more(after=3)
 @pytest.mark.parametrize(
     ("sent", "numbers"),
     [

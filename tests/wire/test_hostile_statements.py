@@ -55,6 +55,7 @@ def _numbers(count: int) -> str:
     return ",".join(map(str, range(count)))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_ten_times_the_length_takes_ten_times_as_long(kind: str) -> None:
     effects_of("ALTER TABLE t ADD c INT", "d")  # which imports the parser
@@ -99,6 +100,7 @@ _WIDE = Catalog(
 )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", [*HOSTILE, *FOR_SCHEMAS])
 def test_a_schema_follows_ten_times_the_length_in_ten_times_as_long(kind: str) -> None:
     make = {**HOSTILE, **FOR_SCHEMAS}[kind]

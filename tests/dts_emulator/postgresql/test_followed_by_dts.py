@@ -82,7 +82,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize(("place", "way", "seed"), chosen([(0, 0, 0), (1, 1, 0), *RUNS], 2))
 def test_a_busy_database_is_in_the_snapshots_in_any_order_of_windows(
     followed: Followed, tmp_path: Path, place: int, way: int, seed: int

@@ -309,7 +309,7 @@ def test_a_topic_for_each_table_is_made_and_holds_what_a_recording_says(server: 
     assert "never-made" not in AdminClient({**place.broker.client_config()}).list_topics(timeout=10).topics
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -163,7 +163,7 @@ def test_what_happens_to_shards_that_get_other_names(recorder: LifeRecorder, nam
     in_ways(recorded_script(recorder, MOVES[name]), tmp_path, 3)
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("name", chosen(list(SCRIPTS), 2))
 def test_what_happens_to_shards(recorder: LifeRecorder, name: str, tmp_path: Path) -> None:
     in_ways(recorded_script(recorder, SCRIPTS[name]), tmp_path, 3)

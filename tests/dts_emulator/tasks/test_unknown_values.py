@@ -36,7 +36,7 @@ def counted_at_once(harness: Harness, life: Life) -> dict[TableId, dict[str, int
     return {one.table: dict(one.layers["snapshot"].unknown_values) for one in found}
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("words", [PLAIN, MANY], ids=["plain", "many"])
 @pytest.mark.parametrize("seed", range(times(1, 25)))
 def test_a_life_counts_what_nobody_knows_at_its_end(
