@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,11 +46,18 @@ class Version:
 
     folder: Path
     name: str
+    metadata: Path | None = None
+    """A folder with its entry points, as an installation has them; without it those of the environment count."""
+
+    @property
+    def path(self) -> str:
+        """The folders in which its processes look for packages first, as ``PYTHONPATH`` has them."""
+        return os.pathsep.join(str(place) for place in (self.folder, self.metadata) if place is not None)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes, whose packages are imported from its folder."""
         kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_USER}
-        return kept | {"PYTHONPATH": str(self.folder)}
+        return kept | {"PYTHONPATH": self.path}
 
     def require_own_code(self) -> None:
         """Start a process of this version that refuses packages of another folder.
@@ -86,15 +94,39 @@ def worktree(commit: str, *, house: Path = HOUSE) -> Iterator[Version]:
             added = _git(house, "worktree", "add", "--quiet", "--detach", str(folder), f"{commit}^{{commit}}")
             if added.returncode:
                 raise SystemExit(f"Git made no worktree of {commit}: {added.stderr.strip()}")
-            yield Version(folder, found.stdout.strip())
+            yield Version(folder, found.stdout.strip(), metadata_of(folder, Path(name).resolve() / "metadata"))
         finally:
             _git(house, "worktree", "remove", "--force", "--force", str(folder))
 
 
+def is_known(commit: str, *, house: Path = HOUSE) -> bool:
+    """Return whether the repository has a commit; a shallow clone lacks older ones."""
+    return _git(house, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+
+def metadata_of(folder: Path, place: Path) -> Path | None:
+    """Write the entry points of a version into a folder, and return the folder; ``None`` for one without ``pyproject.toml``.
+
+    Entry points of the environment name modules of the working tree, which another commit may have elsewhere.
+    """
+    file = folder / "pyproject.toml"
+    if not file.is_file():
+        return None
+    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    made = place / f"dts_assets-{project['version']}.dist-info"
+    made.mkdir(parents=True)
+    (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: dts-assets\nVersion: {project['version']}\n")
+    lines = []
+    for group, points in project.get("entry-points", {}).items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
+    (made / "entry_points.txt").write_text("\n".join(lines))
+    return place
+
+
 def _git(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Git in a session of its own. Ctrl-C in a terminal does not end it in the middle."""
+    """Run Git in a session of its own, whoever owns the checkout. Ctrl-C in a terminal does not end it in the middle."""
     environment = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_CHECKOUT}
     return subprocess.run(
-        ["git", "-C", str(house), *arguments],
+        ["git", "-c", f"safe.directory={house}", "-c", "core.hooksPath=/dev/null", "-C", str(house), *arguments],
         env=environment, capture_output=True, text=True, check=False, start_new_session=True,
     )  # fmt: skip

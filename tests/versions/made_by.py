@@ -15,16 +15,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
+
+from benchmarks.worktrees import Version, is_known, metadata_of, worktree
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("child.py")
@@ -35,19 +35,8 @@ TIMEOUT = 500
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A folder with the package ``dts_assets``; ``metadata`` is a folder with its entry points as an installation has them."""
-
-    folder: Path
-    metadata: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of a process that finds this code before the installed one."""
-        path = os.pathsep.join(map(str, (self.folder, self.metadata)))
-        # Sets have one order in all processes, and no process writes into the checkout of another test.
-        return {**_without_git(), "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+Code: TypeAlias = Version
+"""A folder with the package ``dts_assets``, and with its entry points as an installation has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,30 +121,13 @@ def code_of(commit: str, *, root: Path = ROOT) -> Iterator[Code]:
     Where the repository lacks the commit, the test is skipped; in continuous integration it fails.
     """
     _require_commit(commit, root)
-    with ExitStack() as stack:
-        # Left before the folder goes: Git forgets the worktree even if it cannot be removed.
-        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"code-{commit}-")))
-        worktree = temporary / "code"
-        stack.callback(_git, "worktree", "prune", root=root, check=False)
-        stack.callback(_git, "worktree", "remove", "--force", str(worktree), root=root, check=False)
-        _git("worktree", "add", "--detach", "--quiet", str(worktree), commit, root=root)
-        yield code_in(worktree, metadata=temporary / "metadata")
+    with worktree(commit, house=root) as code:
+        yield code
 
 
 def code_in(folder: Path, *, metadata: Path) -> Code:
-    """Return the code in a folder with ``pyproject.toml``; its entry points are written into ``metadata``.
-
-    The installed entry points name the modules of the present code, and not those of another commit.
-    """
-    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    place = metadata / f"dts_assets-{project['version']}.dist-info"
-    place.mkdir(parents=True)
-    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: dts-assets\nVersion: {project['version']}\n")
-    lines = []
-    for group, points in project.get("entry-points", {}).items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
-    (place / "entry_points.txt").write_text("\n".join(lines))
-    return Code(folder, metadata)
+    """Return the code in a folder with ``pyproject.toml``; its entry points are written into ``metadata``."""
+    return Code(folder, folder.name, metadata_of(folder, metadata))
 
 
 def edited(code: Code, folder: Path, edits: Mapping[str, tuple[str, str]]) -> Code:
@@ -166,7 +138,7 @@ def edited(code: Code, folder: Path, edits: Mapping[str, tuple[str, str]]) -> Co
         text = (folder / name).read_text(encoding="utf-8")
         assert text.count(before) == 1, f"{name} has the text of an edit {text.count(before)} times: {before}"
         (folder / name).write_text(text.replace(before, after), encoding="utf-8")
-    return Code(folder, code.metadata)
+    return Code(folder, f"{code.name} with edits", code.metadata)
 
 
 def make_lake(
@@ -235,11 +207,17 @@ def _lake(found: Mapping[str, Any]) -> MadeLake:
 def _run(code: Code, command: Sequence[str], given: str = "", variables: Mapping[str, str] = NO_VARIABLES) -> str:
     done = subprocess.run(
         command, input=given, capture_output=True, text=True, cwd=code.folder, check=False, timeout=TIMEOUT,
-        env={**code.environment, **variables},
+        env={**environment_of(code), **variables},
     )  # fmt: skip
     if done.returncode:
         raise ChildError(f"{' '.join(command[1:3])} ended with {done.returncode}:\n{done.stderr[-4000:]}")
     return done.stdout
+
+
+def environment_of(code: Code) -> dict[str, str]:
+    """Return the environment of a process that finds this code before the installed one."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "PYTHONPATH": code.path, "PYTHONHASHSEED": "0"}  # sets have one order in all processes
 
 
 def _require_own(code: Code, package: str) -> None:
@@ -249,22 +227,9 @@ def _require_own(code: Code, package: str) -> None:
 
 
 def _require_commit(commit: str, root: Path) -> None:
-    if _git("cat-file", "-e", f"{commit}^{{commit}}", root=root, check=False) == 0:
+    if is_known(commit, house=root):
         return
     said = f"the commit {commit} is not in this clone: fetch the whole history (git fetch --unshallow)"
     if os.environ.get("CI") == "true":
         pytest.fail(said, pytrace=False)
     pytest.skip(said)
-
-
-def _git(*arguments: str, root: Path, check: bool = True) -> int:
-    """Run Git in a repository, whoever owns it, and return its exit code."""
-    command = ["git", "-c", f"safe.directory={root}", "-c", "core.hooksPath=/dev/null", "-C", str(root), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=_without_git(), check=False)
-    assert not check or done.returncode == 0, f"git {' '.join(arguments)}: {done.stderr}"
-    return done.returncode
-
-
-def _without_git() -> dict[str, str]:
-    """The environment without the variables by which Git, running a hook, tells its children their repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -88,6 +88,7 @@ def test_the_code_and_the_entry_points_are_those_of_the_folder(codes: Codes) -> 
     for code in (base, codes.present):
         text = (code.folder / "dts_assets" / "model" / "version.py").read_text()
         assert f'CODE_VERSION = "{make_lakes(code, []).code_version}"' in text
+    assert base.metadata is not None
     assert (
         "drs-json-c = dts_assets.wire.drs_json_c:DrsJsonC"
         in next(base.metadata.glob("*.dist-info/entry_points.txt")).read_text()
@@ -95,7 +96,7 @@ def test_the_code_and_the_entry_points_are_those_of_the_folder(codes: Codes) -> 
 
 
 def test_a_child_that_imports_another_package_is_refused(codes: Codes, tmp_path: Path) -> None:
-    empty = Code(tmp_path, codes.of(BASE).metadata)
+    empty = Code(tmp_path, "empty", codes.of(BASE).metadata)
     with pytest.raises(AssertionError, match="the child has imported"):
         make_lakes(empty, [])
 
@@ -135,4 +136,4 @@ def test_entry_points_are_written_anew_for_each_folder(tmp_path: Path) -> None:
     code = code_in(tmp_path, metadata=tmp_path / "metadata")
     points = tmp_path / "metadata" / "dts_assets-9.dist-info" / "entry_points.txt"
     assert points.read_text() == "[dts_assets.formats]\none = a.b:C\n"
-    assert code.environment["PYTHONPATH"].startswith(str(tmp_path))
+    assert code.path.startswith(str(tmp_path))
