@@ -105,7 +105,7 @@ def is_known(commit: str, *, house: Path = HOUSE) -> bool:
 
 
 def metadata_of(folder: Path, place: Path) -> Path | None:
-    """Write the entry points of a version into a folder, and return the folder; ``None`` for one without ``pyproject.toml``.
+    """Write the entry points of a version into a folder. Return the folder, or ``None`` for one without ``pyproject.toml``.
 
     Entry points of the environment name modules of the working tree, which another commit may have elsewhere.
     """
