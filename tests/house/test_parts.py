@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -80,6 +82,54 @@ def test_a_checkout_with_changes_is_noticed(tmp_path: Path) -> None:
     assert (len(commit), is_clean) == (40, True)
     (tmp_path / "new").write_text("")
     assert commit_of(tmp_path) == (commit, False)
+
+
+RUNNER = """
+import sys
+from pathlib import Path
+from tests.parts import __main__ as runner
+folder = Path(sys.argv[1])
+runner.BUILD, runner.RESULTS = folder, folder / "test-all.json"
+runner.commit_of = lambda root: ("c" * 40, True)
+program = Path(sys.argv[2]).read_text()
+runner.command = lambda part, **_: [sys.executable, "-c", program, str(part.number)]
+sys.exit(runner.main(sys.argv[3:]))
+"""
+WAITS = "import time; print('it runs', flush=True); time.sleep(600)"
+FAILS_IN_PART_3 = "import sys; sys.exit(sys.argv[1] == '3')"
+
+
+def runner(folder: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
+    """``make test-all`` with another program in the place of pytest."""
+    (folder / "program.py").write_text(program)
+    return subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(folder), str(folder / "program.py"), *arguments],
+        cwd=HOUSE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_a_part_that_is_interrupted_does_not_count_and_no_other_one_is_run(tmp_path: Path) -> None:
+    with runner(tmp_path, WAITS, "--part", "2") as process:
+        assert process.stdout is not None
+        assert any("it runs" in line for line in process.stdout)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        rest = process.stdout.read()
+    assert process.returncode == 130
+    assert "Interrupted: part 2 does not count" in rest
+    assert "Traceback" not in rest.partition("Interrupted")[2]
+    assert load(tmp_path / "test-all.json") == []
+
+
+def test_a_part_that_failed_is_run_again_and_what_passed_is_not(tmp_path: Path) -> None:
+    numbers = [part.number for part in PARTS]
+    store(tmp_path / "test-all.json", [replace(GOOD, part=number, commit="c" * 40) for number in (0, 1, 2)])
+    first, _ = runner(tmp_path, FAILS_IN_PART_3).communicate(timeout=60)
+    assert [result.part for result in load(tmp_path / "test-all.json")] == [0, *numbers]
+    assert "parts that have not passed on this commit: 3\n" in first
+    again, _ = runner(tmp_path, "").communicate(timeout=60)
+    assert again.count("part 3 of") == 3, "when it begins, when it ends, and in the list"
+    assert again.count("part 4 of") == 1
+    assert again.endswith("all parts passed\n")
 
 
 def test_lines_are_counted_room_by_room_and_a_room_that_was_not_measured_is_too_low() -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import SystemRandom
 
+from tests.parts.commands import call
 from tests.parts.coverage_of_rooms import first_tier_under_coverage
 from tests.parts.results import Result, command, commit_of, counts, found_examples, kept, left, load, store
 from tests.tiers import PARTS
@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
 RESULTS = BUILD / "test-all.json"
 COVERAGE = 0
+INTERRUPTED = 130
 
 
 def run(number: int, *, commit: str, seed: int, workers: int) -> Result:
@@ -39,7 +40,7 @@ def run(number: int, *, commit: str, seed: int, workers: int) -> Result:
     else:
         part = next(part for part in PARTS if part.number == number)
         environment = {**os.environ, "DTS_ASSETS_TESTS": "all", "PYTHONHASHSEED": str(seed)}
-        code = subprocess.call(command(part, seed=seed, workers=workers, report=report), cwd=ROOT, env=environment)
+        code = call(command(part, seed=seed, workers=workers, report=report), environment, folder=ROOT)
     passed, failed, skipped = counts(report) if report.is_file() else (0, 0, 0)
     examples = found_examples(report) if report.is_file() else []
     if examples:
@@ -64,7 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seed = asked.seed if asked.seed is not None else SystemRandom().randrange(1 << 32)
         title = next((part.title for part in PARTS if part.number == number), "the first tier, and the lines it runs")
         print(f"part {number} of {len(PARTS)} on {commit[:12]}: {title} (seed {seed})", flush=True)
-        result = run(number, commit=commit, seed=seed, workers=asked.workers)
+        try:
+            result = run(number, commit=commit, seed=seed, workers=asked.workers)
+        except KeyboardInterrupt:
+            print(f"Interrupted: part {number} does not count, and `make test-all` goes on with it.", flush=True)
+            return INTERRUPTED
         print(result.sentence(), flush=True)
         results = [one for one in results if one.part != number] + [result]
         if (commit, True) == commit_of(ROOT):

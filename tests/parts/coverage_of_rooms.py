@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.parts.commands import call
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "coverage"
 LEAST = 80.0
@@ -64,7 +66,7 @@ def first_tier_under_coverage(*, workers: int, report: Path | None = None, chose
     tests += [f"--deselect={name}" for name in NOT_MEASURED]
     if report is not None:
         tests.append(f"--junitxml={report}")
-    code = subprocess.call([*tool, "run", f"--rcfile={settings}", *tests], cwd=ROOT, env=environment)
+    code = call([*tool, "run", f"--rcfile={settings}", *tests], environment, folder=ROOT)
     found = FOLDER / "coverage.json"
     for step in (["combine", "-q"], ["json", "-q", "-o", str(found)]):
         subprocess.run([*tool, step[0], f"--rcfile={settings}", *step[1:]], cwd=ROOT, check=True)
