@@ -53,9 +53,9 @@ def server_process(config: Path, log: Path) -> Iterator[str]:
             process.stdin.close()
 
 
-def main() -> int:
-    """The command."""
-    folder, capture = map(Path, sys.argv[1:])
+@contextmanager
+def counted_merges() -> Iterator[dict[str, int]]:
+    """Yield how many snapshots were made by single tasks (``small``) and by shares (``shared``) since the block began."""
     written = {"small": 0, "shared": 0}
     small, shared = snapshot_merges._merge_small, snapshot_merges._merge_shared
 
@@ -67,7 +67,16 @@ def main() -> int:
         written["shared"] += 1
         return shared(*args)
 
-    snapshot_merges._merge_small, snapshot_merges._merge_shared = counted_small, counted_shared  # type: ignore[assignment]
+    with (
+        patch.object(snapshot_merges, "_merge_small", counted_small),
+        patch.object(snapshot_merges, "_merge_shared", counted_shared),
+    ):
+        yield written
+
+
+def main() -> int:
+    """The command."""
+    folder, capture = map(Path, sys.argv[1:])
     subscription = {
         "format": "dts-protobuf",
         "source": {"capture": {"path": str(capture), "complete": True}},
@@ -77,7 +86,7 @@ def main() -> int:
     config = folder / "pipeline.yaml"
     config.write_text(json.dumps({**CONFIGURATION, "subscriptions": {"any": subscription}}))
     open_catalog(location(folder))
-    with server_process(config, folder / "server.log") as address:
+    with counted_merges() as written, server_process(config, folder / "server.log") as address:
         session = open_session(location(folder), master=address)
         try:
             require_executors(session, address, {})

@@ -12,16 +12,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-from dts_assets.flows import executors, snapshot_jobs, snapshot_merges
+from dts_assets.flows import executors, snapshot_jobs
 from dts_assets.flows.executors import count_cores, require_executors
 from dts_assets.store.catalog import open_catalog
 from dts_assets.store.session import open_session, spark_conf
 from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
-from tests.flows.over_connect import CONFIGURATION, location, server_process
+from tests.flows.over_connect import CONFIGURATION, counted_merges, location, server_process
 from tests.flows.short import LANES
 
 CONNECT = "connect"
@@ -36,21 +35,7 @@ def open_small(bench: Bench, capture: Path) -> Harness:
 
 def make_tables(harness: Harness) -> dict[str, int]:
     """Make both windows, the snapshots of the first by single tasks and those of the second by shares, as many changes are."""
-    written = {"small": 0, "shared": 0}
-    small, shared = snapshot_merges._merge_small, snapshot_merges._merge_shared
-
-    def counted_small(pipeline: Any, layer: Any, merges: Any, session: Any) -> Any:
-        written["small"] += len(merges)
-        return small(pipeline, layer, merges, session)
-
-    def counted_shared(*args: Any) -> Any:
-        written["shared"] += 1
-        return shared(*args)
-
-    with (
-        patch.object(snapshot_merges, "_merge_small", counted_small),
-        patch.object(snapshot_merges, "_merge_shared", counted_shared),
-    ):
+    with counted_merges() as written:
         harness.all(0)
         with patch.object(snapshot_jobs.Merge, "is_small", False):
             harness.all(1)
