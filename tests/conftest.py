@@ -66,15 +66,14 @@ def _keep_temporary_files_in_memory() -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = folder
 
 
-def _tiers_of(config: pytest.Config) -> set[str]:
+def _tiers_of(path: Path, config: pytest.Config) -> set[str]:
+    """Which tiers of a file run: of a file that a person named, or whose test is named, ``more`` tests run, too."""
     if MYSQL in str(config.getoption("markexpr")):
         return {MYSQL}
-    return {FIRST, MORE, LONG} if ALL else {TIER}
-
-
-def _is_named(path: Path, config: pytest.Config) -> bool:
-    """Whether a person named this file, or a test in it: of such a file ``more`` tests run, too."""
-    return any(Path(argument.partition("::")[0]).resolve() == path for argument in config.args)
+    if ALL:
+        return {FIRST, MORE, LONG}
+    is_named = any(Path(argument.partition("::")[0]).resolve() == path for argument in config.args)
+    return {FIRST, MORE} if TIER == FIRST and is_named else {TIER}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -85,15 +84,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if part is not None:
         path = collection_path.relative_to(config.rootpath).as_posix()
         return None if part in {part_of(path, is_long=is_long).number for is_long in (False, True)} else True
-    tiers = _tiers_of(config)
-    if tiers == {FIRST} and _is_named(collection_path, config):
-        tiers = {FIRST, MORE}
-    return None if any(may_hold(collection_path, tier) for tier in tiers) else True
+    return None if any(may_hold(collection_path, tier) for tier in _tiers_of(collection_path, config)) else True
 
 
 def _is_wanted(item: pytest.Item, tier: str, config: pytest.Config) -> bool:
     part = config.getoption("part")
-    if tier not in _tiers_of(config) and not (tier == MORE and TIER == FIRST and _is_named(item.path, config)):
+    if tier not in _tiers_of(item.path, config):
         return False
     return part is None or part_of(_room(item.nodeid, 99), is_long=tier == LONG).number == part
 
