@@ -6,17 +6,29 @@ Errors name the server and a code, never what it says: its sentences quote value
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from configparser import Error as ConfigParserError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.scratch import ScratchServerError
 from dts_assets.model.columns import quoted
+from dts_assets.model.database_options import ServerProof, database_options
+from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.server_tables import ServerColumn
 from dts_assets.model.tables import TableId
+from dts_assets.sources.database_lines import (
+    AUTHORITY_WORDS,
+    CERTIFICATE_WORDS,
+    NO_TLS,
+    NO_TLS_WORDS,
+    AuthorityError,
+    is_untrusted,
+    open_line,
+)
 from dts_assets.sources.described_tables import ONE_TABLE, columns_statement, described_tables
 
 _LARGEST = 1 << 30
@@ -35,13 +47,17 @@ class ScratchAddress:
     port: int = 3306
     user: str = "root"
     socket: str | None = None
+    proof: ServerProof = ServerProof.UNASKED
+    authority: str | None = None
 
     @classmethod
     def of_url(cls, url: str) -> ScratchAddress:
         """Return the address that ``mysql://user@host:3306/`` names, or ``mysql://user@localhost/?socket=/run/mysqld.sock``.
 
+        Its options are those of a source database.
+
         Raises:
-            ValueError: The text is no such address, or it has a password.
+            ValueError: The text is no such address, it has a password, or one of its options is not known.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("mysql", "mariadb") or not parts.hostname:
@@ -50,8 +66,13 @@ class ScratchAddress:
             raise ValueError("a password is no part of the address, where other users of the machine can read it")
         if parts.path not in ("", "/"):
             raise ValueError("a database is no part of the address: each table has the database of its source")
-        socket = parse_qs(parts.query).get("socket", [None])[0]
-        return cls(parts.hostname, parts.port or 3306, unquote(parts.username or "root"), socket)
+        told, user = database_options(parts.query), unquote(parts.username or "root")
+        socket = None if told.socket is None else unquote(told.socket)
+        return cls(parts.hostname, parts.port or 3306, user, socket, told.proof, told.authority)
+
+    def place(self, password: str) -> DatabasePlace:
+        """Return the server with an account."""
+        return DatabasePlace(self.host, self.port, self.user, password, self.socket, self.proof, self.authority)
 
     def __str__(self) -> str:
         return self.socket or f"{self.host}:{self.port}"
@@ -180,19 +201,59 @@ def scratch_server(address: ScratchAddress, login: Login) -> Iterator[ScratchSer
         import pymysql
     except ImportError as missing:
         raise MissingExtraError("A connection to MySQL or MariaDB", "mysql", str(missing.name)) from None
-    place = {"unix_socket": address.socket} if address.socket else {"host": address.host, "port": address.port}
-    options = {} if login.option_file is None else {"read_default_file": str(login.option_file)}
+    place, own = _place(address, login)
     try:
-        connection = pymysql.connect(
-            **place, **options, user=address.user, password=login.password, charset="utf8mb4", autocommit=False,
-            max_allowed_packet=_LARGEST, init_command="SET time_zone = '+00:00'",
-            client_flag=pymysql.constants.CLIENT.FOUND_ROWS,
+        connection = open_line(
+            place, own=own, autocommit=False, max_allowed_packet=_LARGEST,
+            init_command="SET time_zone = '+00:00'", client_flag=pymysql.constants.CLIENT.FOUND_ROWS,
         )  # fmt: skip
+    except AuthorityError:
+        raise ScratchServerError(str(address), AUTHORITY_WORDS) from None
     except pymysql.err.MySQLError as error:
         code = error.args[0] if error.args else 0
-        raise ScratchServerError(str(address), f"it does not let {address.user} in (error {code})") from None
+        what = f"it does not let {address.user} in (error {code})"
+        if is_untrusted(error):
+            what = CERTIFICATE_WORDS
+        elif code == NO_TLS:
+            what = NO_TLS_WORDS
+        raise ScratchServerError(str(address), what) from None
     try:
         yield ScratchServer(address, connection)
     finally:
         with suppress(pymysql.err.MySQLError):
             connection.close()
+
+
+_OF_FILES = ("ssl-ca", "ssl-cert", "ssl-key")
+
+
+def _place(address: ScratchAddress, login: Login) -> tuple[DatabasePlace, tuple[str, str | None] | None]:
+    """Return the server with its account, and the files of a client's own certificate and key.
+
+    Of a file of options count the password and certificates of the group ``client``; the address says which server it is.
+
+    Raises:
+        ScratchServerError: The file cannot be read, or asks for TLS in a way that is not followed.
+    """
+    if login.option_file is None:
+        return address.place(login.password), None
+    from pymysql.optionfile import Parser
+
+    parser = Parser()
+    try:
+        parser.read(login.option_file)
+        names = parser.options("client")
+        told = {name: parser.get("client", name) for name in ("password", *_OF_FILES) if name in names}
+    except (OSError, ConfigParserError, UnicodeDecodeError) as error:
+        what = f"its file of options cannot be read ({type(error).__name__})"
+        raise ScratchServerError(str(address), what) from None
+    for name in names:
+        if name.startswith(("ssl", "tls")) and name not in _OF_FILES:
+            what = f"{name} in its file of options is not followed; write sslMode= in the address"
+            raise ScratchServerError(str(address), what)
+    place = address.place(login.password or told.get("password") or "")
+    if told.get("ssl-ca") and place.authority is None:
+        proof = ServerProof.NAME if place.proof is ServerProof.UNASKED else place.proof
+        place = replace(place, authority=told["ssl-ca"], proof=proof)
+    certificate = told.get("ssl-cert")
+    return place, (certificate, told.get("ssl-key")) if certificate else None

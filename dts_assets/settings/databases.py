@@ -7,23 +7,23 @@ from urllib.parse import parse_qsl
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from dts_assets.model.database_places import SSL_MODES, DatabasePlace, database_place
+from dts_assets.model.database_places import DatabasePlace, OptionMistake, database_place
 from dts_assets.settings.places import Part
 from dts_assets.settings.values import VALUE, mistake
 
 
 def _known_url(url: str) -> str:
+    if {"user", "password"} & {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}:
+        raise mistake("the URL has a user or a password", "write user: and password: beside url:")
     try:
         database_place(url, user="", password="")
+    except OptionMistake as option:
+        raise mistake(option.what, option.fix) from None
     except ValueError:
         raise mistake(
             f"{VALUE} is no URL of a MySQL or MariaDB server",
             "write jdbc:mysql://host:3306/ or jdbc:mariadb://host:3306/",
         ) from None
-    except LookupError:
-        raise mistake("the sslMode of the URL is unknown", f"write one of {', '.join(SSL_MODES)}") from None
-    if {"user", "password"} & {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}:
-        raise mistake("the URL has a user or a password", "write user: and password: beside url:")
     return url
 
 
@@ -45,4 +45,4 @@ class Jdbc(Part):
     @property
     def options(self) -> str:
         """The options behind the address, for a driver of JDBC: ``sslMode=verify-full``."""
-        return self.url.partition("?")[2]
+        return "&".join(f"{name}={value}" for name, value in self.place.options)

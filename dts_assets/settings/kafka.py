@@ -50,6 +50,7 @@ _LOGINS = {
     "sasl.password": 'write sasl.password: "${NAME}" and set NAME in the environment, so that the password is in no file',
 }
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_TLS = re.compile(r"ssl\.|enable\.ssl\.")
 _FILE = re.compile(r"ssl\.\w+\.location")
 _NAMED = re.compile(r'configuration property:? "([^"]+)"')
 _UNKNOWN = re.compile(r'No such configuration property: "([^"]+)"')
@@ -89,6 +90,7 @@ def checked(config: ClientSettings, folder: Path) -> ClientSettings:
     found = ClientSettings({key: _absolute(key, value, folder) for key, value in config.items()})
     _check_login(found)
     _check_with_library(found)
+    _check_tls(found, found.get("security.protocol", "plaintext").lower())
     return found
 
 
@@ -136,6 +138,23 @@ def _check_login(config: Mapping[str, str]) -> None:
                 raise mistake(f"{key} is missing or empty", _LOGINS[key], at=(named,))
 
 
+def _check_tls(config: Mapping[str, str], protocol: str) -> None:
+    """Refuse settings of TLS on a line without it, where the library takes them and does nothing.
+
+    Raises:
+        mistake: There is such a setting.
+    """
+    named = next((key for key in config if _TLS.match(key)), None)
+    if named is not None and protocol not in ("ssl", "sasl_ssl"):
+        what = "not said" if "security.protocol" not in config else protocol
+        wanted = "sasl_ssl" if protocol.startswith("sasl") else "ssl"
+        raise mistake(
+            f"TLS is configured, and security.protocol is {what}, so that the line is open",
+            f"write security.protocol: {wanted}, or remove the key",
+            at=(named,),
+        )
+
+
 def _check_with_library(config: Mapping[str, str]) -> None:
     """Ask the client library whether it takes the settings; no answer is shown that could hold a value.
 
@@ -143,7 +162,10 @@ def _check_with_library(config: Mapping[str, str]) -> None:
         _mistake_of: the library refuses a setting.
     """
     if config.get("sasl.mechanism", config.get("sasl.mechanisms", "")).upper() == "OAUTHBEARER":
-        return  # a client would ask for its token at once
+        # A client would ask for its token at once, so that of a login its names alone are looked at.
+        config = {key: value for key, value in config.items() if not key.startswith("sasl.")} | {
+            "security.protocol": "ssl" if config["security.protocol"].lower() == "sasl_ssl" else "plaintext"
+        }
     from confluent_kafka import Consumer, KafkaException
 
     try:

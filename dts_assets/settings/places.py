@@ -18,6 +18,9 @@ from pydantic.json_schema import SkipJsonSchema
 from dts_assets.settings.kafka import ClientSettings, addresses, checked
 from dts_assets.settings.values import Hidden, duration_of, is_port, mistake
 
+_TLS_PROPERTY = re.compile(r"ssl|tls|certificate|\bcerts?\b|ca-?bundle|trust-?store|verify", re.I)
+"""Names that speak of TLS. Iceberg's engines have none: pyiceberg's ``ssl`` is no text, and Spark would not read it."""
+
 _REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")
 
 
@@ -75,6 +78,14 @@ class Catalog(Part):
     @classmethod
     def _with_an_address(cls, properties: Hidden, info: ValidationInfo) -> Hidden:
         kind = info.data.get("type")
+        for name in properties:
+            if _TLS_PROPERTY.search(name) and not name.lower().startswith("header."):
+                raise mistake(
+                    "neither engine has such a setting of TLS, and the line would be as it is without",
+                    "TLS is on where uri and s3.endpoint begin with https://; name an authority of your own to Python by the "
+                    "variables SSL_CERT_FILE and REQUESTS_CA_BUNDLE, and to Java by its trust store",
+                    at=(name,),
+                )
         if kind in ("rest", "hive") and "uri" not in properties:
             raise mistake(f"a {kind} catalog has an address, and uri is missing", "write uri: and the address")
         if kind == "sqlite" and "uri" in properties:

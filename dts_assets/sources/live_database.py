@@ -6,7 +6,6 @@ locks on definitions back, where the account may, so that ALTER TABLE at the sou
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,10 +14,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
-from dts_assets.model.database_places import SESSION, DatabasePlace, ServerProof
+from dts_assets.model.database_places import SESSION, DatabasePlace
 from dts_assets.model.positions import file_number
 from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
+from dts_assets.sources.database_lines import (
+    AUTHORITY_WORDS,
+    CERTIFICATE_WORDS,
+    NO_TLS,
+    NO_TLS_WORDS,
+    AuthorityError,
+    is_untrusted,
+    open_line,
+)
 from dts_assets.sources.described_tables import TABLES, columns_statement, described_tables
 
 if TYPE_CHECKING:
@@ -138,45 +146,20 @@ def connected(place: DatabasePlace) -> Iterator[Connection]:
         DatabaseError: The server lets nobody in, or does not prove who it is.
     """
     try:
-        import pymysql
+        import pymysql  # noqa: F401
     except ModuleNotFoundError as missing:
         raise MissingExtraError("Reading the source database", "mysql", str(missing.name)) from None
-    address: dict[str, Any] = (
-        {"unix_socket": place.socket} if place.socket else {"host": place.host, "port": place.port}
-    )
-    with explained(place):
-        connection = pymysql.connect(
-            **address, **_over_tls(place), user=place.user, password=place.password, charset="utf8mb4", autocommit=True,
-            connect_timeout=_CONNECT_SECONDS, max_allowed_packet=1 << 30,
-        )  # fmt: skip
+    try:
+        with explained(place):
+            connection = open_line(
+                place, autocommit=True, connect_timeout=_CONNECT_SECONDS, max_allowed_packet=1 << 30
+            )  # fmt: skip
+    except AuthorityError:
+        raise DatabaseError(str(place), AUTHORITY_WORDS) from None
     try:
         yield connection
     finally:
         connection.close()
-
-
-def _over_tls(place: DatabasePlace) -> dict[str, Any]:
-    """Return the driver's settings for the proof that a server has to give.
-
-    Raises:
-        DatabaseError: The certificate of the authority cannot be read.
-    """
-    match place.proof:
-        case ServerProof.UNASKED:
-            return {}
-        case ServerProof.OFF:
-            return {"ssl_disabled": True}
-    try:
-        context = ssl.create_default_context(cafile=place.authority)
-    except (OSError, ssl.SSLError):
-        raise DatabaseError(str(place), "serverSslCert of its URL names no file with a certificate") from None
-    context.verify_flags &= (
-        ~ssl.VERIFY_X509_STRICT
-    )  # the certificates that MySQL makes for itself lack what is wanted since 2008
-    context.check_hostname = place.proof is ServerProof.NAME
-    if place.proof is ServerProof.NONE:
-        context.verify_mode = ssl.CERT_NONE
-    return {"ssl": context}
 
 
 def _let_statements_pass(cursor: Any) -> None:
@@ -287,9 +270,10 @@ def explained(place: DatabasePlace) -> Iterator[None]:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         if number in ALTERED:
             raise TableAlteredError(str(number)) from None
-        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
-            what = "its certificate is not trusted; name the one that signed it as serverSslCert in the URL"
-            raise DatabaseError(str(place), f"{what}, and the server by a name that it has") from None
+        if is_untrusted(error):
+            raise DatabaseError(str(place), CERTIFICATE_WORDS) from None
+        if number == NO_TLS:
+            raise DatabaseError(str(place), NO_TLS_WORDS) from None
         if number in _GONE:
             what = f"it does not answer (error {number}); check the address, and run it again"
             raise UnreachableDatabaseError(str(place), what) from None

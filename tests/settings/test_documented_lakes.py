@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dts_assets.errors import ConfigErrors
 from dts_assets.settings import load_settings
 
 HOUSE = Path(__file__).parents[2]
@@ -30,3 +31,18 @@ def test_a_documented_lake_is_understood(block: str, tmp_path: Path) -> None:
 
 def test_there_are_lakes_in_the_document() -> None:
     assert len(BLOCKS) == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ssl", "ssl.cabundle", "s3.ssl.enabled", "rest.verify", "client.tls.cert", "trust-store", "useSSL", "SSL_VERIFY"],
+)
+def test_a_setting_of_tls_that_no_engine_has_is_refused(name: str, tmp_path: Path) -> None:
+    subscriptions = yaml.safe_load((HOUSE / "pipeline.yaml").read_text("utf-8"))["subscriptions"]
+    lake = {"warehouse": "s3://b", "catalog": {"type": "rest", "uri": "https://catalog", name: "true"}}
+    (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump({"lake": lake, "subscriptions": subscriptions}))
+    with pytest.raises(ConfigErrors) as caught:
+        load_settings(tmp_path / "pipeline.yaml", environment={})
+    (found,) = caught.value.mistakes
+    assert found.path == f"lake.catalog.{name}"
+    assert "as it is without" in found.message

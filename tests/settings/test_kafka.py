@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import certifi
 import pytest
 
 from dts_assets.errors import ConfigErrors, ConfigMistake
@@ -67,10 +69,11 @@ def test_without_a_login_nothing_has_to_be_said(tmp_path: Path) -> None:
 
 
 def test_files_are_named_relative_to_the_configuration(tmp_path: Path) -> None:
-    config = {"ssl.ca.location": "./ca.pem", "client.id": "./x"}
+    config = {"security.protocol": "ssl", "ssl.ca.location": "./ca.pem", "client.id": "./x"}
+    shutil.copy(certifi.where(), tmp_path / "ca.pem")
     found = kafka(tmp_path, config)
     assert (found.config["ssl.ca.location"], found.config["client.id"]) == (str(tmp_path / "ca.pem"), "./x")
-    assert kafka(tmp_path, {"ssl.ca.location": "probe"}).config["ssl.ca.location"] == "probe"
+    assert kafka(tmp_path, {**config, "ssl.ca.location": "probe"}).config["ssl.ca.location"] == "probe"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +90,10 @@ def test_files_are_named_relative_to_the_configuration(tmp_path: Path) -> None:
         ("logger", "x", "remove the key"),
         ("plugin.library.paths", "x.so", "remove the key"),
         ("sasl.passwort", "x", "did you mean sasl.password?"),
+        ("SSL.CA.LOCATION", "probe", "CONFIGURATION.md"),
+        ("ssl.ca.locatoin", "probe", "did you mean ssl.ca.location?"),
+        ("ssl.ca.location", "probe", "write security.protocol: ssl"),
+        ("enable.ssl.certificate.verification", "true", "write security.protocol: ssl"),
         ("nothing.like.it", "x", "CONFIGURATION.md"),
         ("security.protocol", "sasl", "write one of plaintext, ssl, sasl_plaintext, sasl_ssl"),
         ("fetch.min.bytes", "-3", "from 0 to 2147483647"),
@@ -116,6 +123,11 @@ def test_all_refused_keys_are_named_at_once(tmp_path: Path) -> None:
         ({"security.protocol": "ssl"}, "sasl.mechanism", "security.protocol is ssl"),
         ({"security.protocol": "sasl_ssl", "ssl.ca.location": "./none.pem"}, "ssl.ca.location", '"./none.pem" cannot be used'),
         ({"security.protocol": "sasl_ssl", "ssl.ca.pem": "${PASSWORD}"}, "ssl.ca.pem", '"${PASSWORD}" cannot be'),
+        ({"ssl.ca.location": "probe"}, "ssl.ca.location", "security.protocol is sasl_plaintext"),
+        (
+            {"sasl.mechanism": "OAUTHBEARER", "security.protocol": "sasl_ssl", "ssl.verify": "x"},
+            "ssl.verify", "has no such setting",
+        ),
         ({"debug": "${PASSWORD}"}, "debug", '"${PASSWORD}" cannot be'),
     ],
 )  # fmt: skip

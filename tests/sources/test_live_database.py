@@ -112,7 +112,7 @@ def test_urls_name_places(url: str, place: str) -> None:
     [
         ("", ServerProof.UNASKED, None),
         ("?sslMode=verify-full&serverSslCert=/etc/db/ca.pem", ServerProof.NAME, "/etc/db/ca.pem"),
-        ("?useCursor=1&sslMode=VERIFY_CA", ServerProof.AUTHORITY, None),
+        ("?tcpKeepAlive=true&sslMode=VERIFY_CA", ServerProof.AUTHORITY, None),
         ("?sslMode=REQUIRED", ServerProof.NONE, None),
         ("?sslMode=disable&", ServerProof.OFF, None),
     ],
