@@ -25,6 +25,13 @@ class RuleKind(StrEnum):
     TOKENIZE = "tokenize"
 
 
+_VERSIONS = {RuleKind.TOKENIZE: "/2"}
+"""Kinds of rules that have made other values before.
+
+Their windows become stale by it, as no window does by the version of the code. Until 5 tokens stood in the JSON of documents.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
     """A rule on a column.
@@ -46,7 +53,8 @@ class ColumnRule:
         The secret is in it as a keyed hash of a fixed text, which tells as much of it as each hashed value does.
         """
         seal = hmac.digest(self.key, b"dts-assets column rule", "sha256").hex()[:12] if self.key else ""
-        return f"{self.kind.value} {seal} {self.keep_last} {self.text!r} {self.pattern!r}"
+        kind = f"{self.kind.value}{_VERSIONS.get(self.kind, '')}"
+        return f"{kind} {seal} {self.keep_last} {self.text!r} {self.pattern!r}"
 
 
 RuleOf: TypeAlias = Callable[[str], ColumnRule | None]
@@ -84,11 +92,6 @@ class TableRules:
         It sees the columns as they are stored, so none that the filter looks at may have a rule.
         """
         return self.rows is not None and columns_of(self.rows).isdisjoint(self.columns)
-
-    @property
-    def rewrites_documents(self) -> bool:
-        """True if a rule is on documents, which must be documents behind it."""
-        return self.of_documents and DOCUMENT in self.columns
 
     @property
     def filter_columns(self) -> tuple[Column, ...]:

@@ -13,6 +13,7 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 _ORIGINAL = re.compile(
     r"^\s*(?P<name>[A-Za-z]+(?: precision| varying)?)\s*(?:\((?P<arguments>[^)]*)\))?(?P<rest>.*)$", re.S
 )
+_JSON = re.compile(r"\s*jsonb?\b(?!\s*\[)", re.I)
 _NUMBERS = re.compile(r"\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?", re.ASCII)
 """One or two arguments of a type. Whoever reads longer numbers reads nonsense: no server has them."""
 
@@ -133,6 +134,11 @@ def mysql_type(original_type: str, *, unsigned: bool = False) -> str | None:
     if unsigned and name == "bigint":
         return "decimal(20,0)"
     return _MYSQL.get(name)
+
+
+def is_json(original_type: str) -> bool:
+    """Return whether values of a source type are JSON: ``json``, ``jsonb``. MariaDB's JSON is a ``longtext``."""
+    return _JSON.match(original_type) is not None
 
 
 def _numbers(arguments: str) -> tuple[int, int]:

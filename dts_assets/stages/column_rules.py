@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules
-from dts_assets.stages.document_rows import are_documents_still
+from dts_assets.stages.document_tokens import UntokenizableError, tokenized_documents, tokenized_json
 from dts_assets.stages.keyed_values import hashed, key_of_unfit, tokenized
 from dts_assets.stages.row_filters import truths
 from dts_assets.wire.columns.buffers import offsets_of, run_lengths
@@ -72,8 +72,6 @@ def apply_rules(changes: TableChanges, rules: TableRules) -> RuledChanges:
     work = _Work(changes, rules)
     kept = None if rules.rows is None else work.judge()
     made = replace(changes, batch=work.batch(), own=work.own())
-    if rules.rewrites_documents and not are_documents_still(changes.batch, made.batch):
-        raise RulesError("the rule tokenize leaves texts that are no documents; its pattern must match texts alone")
     if kept is None or kept.all():
         return RuledChanges(made, np.zeros(0, np.int64))
     left_out = changes.batch["entry_index"].to_numpy()[~kept].astype(np.int64)
@@ -100,6 +98,7 @@ class _Work:
             side: {name: pc.struct_field(self._batch[side], [at]) for at, name in enumerate(self._names)}
             for side in _SIDES
         }
+        self._json = changes.json
         self._own = {side: {name: changes.own.get(f"{side}.{name}", ()) for name in self._names} for side in _SIDES}
         known = pa.array([f"{side}.{name}" for side in _SIDES for name in self._names], pa.string())
         self._known = known
@@ -322,9 +321,32 @@ class _Work:
         if rule.kind is RuleKind.HASH:
             read = hashed(values.cast(pa.binary()), rule.key)
             return read if texts is None else pc.coalesce(read, hashed(texts, key_of_unfit(rule.key)))
-        found = tokenized(values, rule)
+        found = self._tokenized(values, name, place, rule)
         # A value that is no text may hide what the pattern looks for.
         return found if texts is None else pc.coalesce(found, tokenized(texts, rule))
+
+    def _tokenized(self, values: pa.Array, name: str, place: int, rule: ColumnRule) -> pa.Array:
+        """Return values with tokens: in documents and in JSON for each text by itself.
+
+        Raises:
+            RulesError: A document would be none, or another one.
+        """
+        if self._rules.of_documents:
+            try:
+                return tokenized_documents(values, rule, are_updates=self._absent.of(place, self._count))
+            except UntokenizableError as error:
+                raise RulesError(str(error)) from None
+        json = self._json_rows(name)
+        if pa.types.is_binary(values.type) or not json.any():
+            return tokenized(values, rule)
+        is_json, none = pa.array(json), pa.scalar(None, values.type)
+        texts = none if json.all() else tokenized(pc.if_else(is_json, none, values), rule)
+        return pc.if_else(is_json, tokenized_json(pc.if_else(is_json, values, none), rule), texts)
+
+    def _json_rows(self, name: str) -> Mask:
+        """Return the rows in whose events the values of a column are JSON."""
+        has = np.array([name in one for one in self._json.distinct] or [False])
+        return np.full(self._count, has[0]) if self._json.numbers is None else has[self._json.numbers]
 
     def _image(self, side: str, names: list[str]) -> pa.StructArray:
         children = [self._fields[side][name] for name in names]

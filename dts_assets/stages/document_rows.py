@@ -6,15 +6,10 @@ and ``update`` the ``$set`` and ``$unset`` of an update; ``before`` is empty, be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import DecodeError
 
 from dts_assets.model.collections import DOCUMENT, ID, ID_TYPE
-from dts_assets.wire.documents.extended_json import value_of
-from dts_assets.wire.documents.shell_syntax import is_document
 
 UPDATE = "update"
 BESIDE_IMAGES = (ID, ID_TYPE, UPDATE)
@@ -61,40 +56,3 @@ def with_images(rows: pa.RecordBatch) -> pa.RecordBatch:
             none = pc.invert(pc.and_(is_there, key[0].is_valid()))
             columns[name] = pa.StructArray.from_arrays([*key, document], fields=_IMAGE, mask=none)
     return pa.RecordBatch.from_pydict(columns)
-
-
-def are_documents_still(sent: pa.RecordBatch, made: pa.RecordBatch) -> bool:
-    """Tell whether what rules made of decoded documents and updates are documents and updates.
-
-    A document has the id that was sent, an update the operators, and numbers, dates and ids inside are as they were.
-    """
-    for name in ("before", "after"):
-        if _has(made.column(name), DOCUMENT):
-            texts = [pc.struct_field(one.column(name), DOCUMENT) for one in (sent, made)]
-            changed = pc.fill_null(pc.not_equal(*texts), False)
-            if not all(map(_is_like, *(one.filter(changed).to_pylist() for one in texts))):
-                return False
-    return True
-
-
-def _is_like(sent: str, made: str) -> bool:
-    before = value_of(sent)
-    try:
-        after = value_of(made)
-    except DecodeError:
-        return False
-    return _has_shape_of(before, after) and after.get(ID) == before.get(ID)
-
-
-def _has_shape_of(sent: object, made: object) -> bool:
-    """Tell whether two values differ in texts, and in names without a dollar, alone."""
-    if isinstance(sent, Mapping) and is_document(sent):
-        if not isinstance(made, Mapping) or len(made) != len(sent):
-            return False
-        pairs = list(zip(sent, made, strict=True))
-        return all(name == other or not name.startswith("$") for name, other in pairs) and all(
-            _has_shape_of(sent[name], made[other]) for name, other in pairs
-        )
-    if isinstance(sent, list):
-        return isinstance(made, list) and len(made) == len(sent) and all(map(_has_shape_of, sent, made))
-    return isinstance(made, str) if isinstance(sent, str) else made == sent

@@ -32,10 +32,10 @@ def _joined(parts: Sequence[TableChanges]) -> TableChanges:
         name: tuple(array.take(rows) for array in _own_arrays(parts, name))
         for name in dict.fromkeys(name for part in parts for name in part.own)
     }
-    keys, carried = (
-        _told(parts, told, order) for told in ([one.keys for one in parts], [one.carried for one in parts])
+    keys, carried, json = (
+        _told(parts, told, order) for told in zip(*((one.keys, one.carried, one.json) for one in parts), strict=True)
     )
-    return TableChanges(parts[0].table, batch.take(rows), keys, carried, own)
+    return TableChanges(parts[0].table, batch.take(rows), keys, carried, json, own)
 
 
 def _told(parts: Sequence[TableChanges], told: Sequence[ToldKeys], order: npt.NDArray[np.int64]) -> ToldKeys:

@@ -167,14 +167,16 @@ class TableChanges:
     ``batch`` has the columns ``entry_index`` int32 (row of the entry batch), ``row_number`` int32 (in its event), ``op`` string
     (``insert``, ``update``, ``delete``), ``before`` and ``after`` structs with one field per column of the table asked for
     (a missing image is a null struct), ``absent`` list<string>, ``invalid`` map<string, string>. ``carried`` has the list of
-    columns that the event of each row had. ``own`` has the values of columns whose events had another type than the lake, by
-    image and column (``after.n``): an array for each type, null in the rows that had another one.
+    columns that the event of each row had, and ``json`` those of its columns whose values are JSON. ``own`` has the values of
+    columns whose events had another type than the lake, by image and column (``after.n``): an array for each type, null in the
+    rows that had another one.
     """
 
     table: TableId
     batch: pa.RecordBatch
     keys: ToldKeys = NO_KEYS_TOLD
     carried: ToldKeys = NO_KEYS_TOLD
+    json: ToldKeys = NO_KEYS_TOLD
     own: Mapping[str, tuple[pa.Array, ...]] = field(default_factory=dict)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.collections import COLLECTION, lake_column
+from dts_assets.model.column_rules import ColumnRule, RuleKind
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.document_fields import with_fields
-from dts_assets.stages.document_rows import are_documents_still, as_stored, with_images
+from dts_assets.stages.document_rows import as_stored, with_images
+from dts_assets.stages.document_tokens import tokenized_documents, tokenized_json
 from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of
 from dts_assets.wire.documents.many_documents import documents_of
 from dts_assets.wire.documents.shell_syntax import document_of
@@ -104,11 +107,11 @@ def _read_documents(messages: pa.Array) -> None:
     wire = DrsJson()
     (made,) = wire.changes(wire.entries(messages).batch, {COLLECTION_TABLE: COLLECTION_COLUMNS}).tables
     assert with_images(as_stored(made.batch)).num_rows == len(messages)
-    names = {"before": made.batch["before"], "after": made.batch["after"]}
-    images = names["after"].flatten()
-    images[-1] = pc.replace_substring(images[-1], '"a', '"b')
-    names["after"] = pa.StructArray.from_arrays(images, fields=list(names["after"].type), mask=names["after"].is_null())
-    assert are_documents_still(made.batch, pa.RecordBatch.from_pydict(names))
+    rule = ColumnRule(RuleKind.TOKENIZE, key=b"a key that nobody guesses", pattern="^a|[0-9]$")
+    documents = pc.struct_field(made.batch["after"], "document")
+    partial = pc.fill_null(pc.greater(pc.list_value_length(made.batch["absent"]), 0), False)
+    assert len(tokenized_documents(documents, rule, are_updates=np.asarray(partial))) == len(messages)
+    assert len(tokenized_json(documents, rule)) == len(messages)
 
 
 def _rows_of_documents(count: int) -> tuple[pa.RecordBatch, RowShape]:

@@ -48,7 +48,7 @@ def changes(table: TableId, entries: list[int], kinds: str, keys: list[tuple[str
         }
     )
     told = ToldKeys(tuple(keys), None if len(keys) == 1 else np.arange(count) % len(keys))
-    return TableChanges(table, batch, told, told, own)
+    return TableChanges(table, batch, told, told, told, own)
 
 
 PARTS = st.lists(

@@ -14,7 +14,7 @@ from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.postgresql_types import postgresql_type
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.casts import arrow_type
-from dts_assets.wire.columns.table_rows import ColumnList, carried_by, keys_of
+from dts_assets.wire.columns.table_rows import ColumnList, carried_by, json_by, keys_of
 
 _NUMBER_TYPES = re.compile(
     r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
@@ -54,7 +54,7 @@ class Layout:
     Each of ``buckets`` has one column, with its number in ``columns``. ``positions`` (a row for each column list) are its places
     in events, :data:`UNCARRIED` where an event does not carry it, and ``signed`` marks a type text that does not say unsigned.
     ``joined`` marks columns whose values are read by the types of their own events: each has a bucket for every such type.
-    ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns.
+    ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns, ``json`` its columns of JSON.
     """
 
     struct: pa.StructType
@@ -66,6 +66,7 @@ class Layout:
     joined: Bools
     keys: tuple[tuple[str, ...], ...]
     carried: tuple[tuple[str, ...], ...]
+    json: tuple[tuple[str, ...], ...]
 
 
 @lru_cache(maxsize=1 << 13)
@@ -100,6 +101,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         np.asarray([member.number in joined for member in members], np.bool_),
         keys_of(lists, columns),
         carried_by(lists),
+        json_by(lists, columns),
     )
 
 

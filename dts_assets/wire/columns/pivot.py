@@ -106,6 +106,7 @@ def pivot(
             beside.slice(one.rows.start, one.count),
             one.rows.told(one.layout.keys),
             one.rows.told(one.layout.carried),
+            one.rows.told(one.layout.json),
             one.own(),
         )
         for one, both in zip(made, zip(*structs, strict=True), strict=True)

@@ -79,6 +79,7 @@ def table_changes(
     beside: pa.RecordBatch,
     keys: ToldKeys,
     carried: ToldKeys,
+    json: ToldKeys,
     own: Mapping[str, tuple[pa.Array, ...]],
 ) -> TableChanges:
     """Return the changes of a table from its images, and from what stands beside them."""
@@ -89,7 +90,7 @@ def table_changes(
         no_absent if absent is None else absent,
         no_invalid if invalid is None else invalid,
     ]
-    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, carried, own)
+    return TableChanges(table, pa.RecordBatch.from_arrays(columns, names=_COLUMNS), keys, carried, json, own)
 
 
 class ValueNotes:

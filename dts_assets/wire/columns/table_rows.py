@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.columns import Column, ColumnShape, is_json
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.tables import TableId
 from dts_assets.wire.format import ToldKeys
@@ -75,6 +75,14 @@ def keys_of(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tup
     return tuple(
         tuple(sorted(column.name for column in columns if (place := one.place(column)) and place[1].is_key))
         for one in lists
+    )
+
+
+def json_by(lists: Iterable[ColumnList], columns: Iterable[Column]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns whose values are JSON by each column list, sorted."""
+    return tuple(
+        tuple(sorted(one.name for one in columns if (place := each.place(one)) and is_json(place[1].original_type)))
+        for each in lists
     )
 
 

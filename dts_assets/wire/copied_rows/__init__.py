@@ -23,7 +23,7 @@ from dts_assets.wire.columns.casts import parse
 from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.columns.layouts import struct_type
 from dts_assets.wire.columns.table_changes import ValueNotes, beside_images, table_changes, table_codes
-from dts_assets.wire.columns.table_rows import carried_by, keys_of, list_of
+from dts_assets.wire.columns.table_rows import carried_by, json_by, keys_of, list_of
 from dts_assets.wire.format import DecodedChanges, TableChanges, ToldKeys
 
 ORIGINAL_TYPE, IS_KEY = b"original-type", b"is-key"
@@ -92,9 +92,9 @@ class CopiedRows:
             children.append(typed)
         image = pa.StructArray.from_arrays(children, fields=list(kinds))
         beside = beside_images(np.full(count, index), np.arange(count), pa.array([self.operation] * count, pa.string()))
-        keys, lists = keys_of([carried], columns), carried_by([carried])
+        keys, lists, json = keys_of([carried], columns), carried_by([carried]), json_by([carried], columns)
         images = (image, pa.nulls(count, kinds)) if removed else (pa.nulls(count, kinds), image)
-        return table_changes(table, images, notes, beside, ToldKeys(keys), ToldKeys(lists), own)
+        return table_changes(table, images, notes, beside, ToldKeys(keys), ToldKeys(lists), ToldKeys(json), own)
 
     def _typed(self, values: pa.Array, kind: str, original_type: str) -> tuple[pa.Array, Bools | None]:
         """Return texts of a declared type as values of a lake type, and which texts are none."""

@@ -64,7 +64,7 @@ def _set(there: Any, names: list[str], value: Value) -> bool:
                 return False
             there[name] = inner
         else:
-            if not _is_index(name):
+            if not is_index(name):
                 return False
             index, fits = int(name), int(name) <= len(there)
             inner = value if last else _copied(there[index] if index < len(there) else {})
@@ -91,7 +91,7 @@ def _unset(there: Any, names: list[str]) -> bool:
             if last:
                 del there[name]
                 return True
-        elif not _is_index(name) or int(name) >= len(there):
+        elif not is_index(name) or int(name) >= len(there):
             return False
         elif last:
             there[int(name)] = None
@@ -105,7 +105,7 @@ def _unset(there: Any, names: list[str]) -> bool:
     return False
 
 
-def _is_index(name: str) -> bool:
+def is_index(name: str) -> bool:
     """Tell whether a name is the number of an element: ``0`` and ``17``, and not ``007``."""
     return name.isascii() and name.isdigit() and len(name) <= 7 and str(int(name)) == name and int(name) <= _MOST_FILLED
 
