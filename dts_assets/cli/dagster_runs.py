@@ -16,6 +16,7 @@ from dts_assets.defs.assemble import quiet
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.preflight import require_home
+from dts_assets.model.failures import Failure
 from dts_assets.settings.load import enter_dagster_home
 
 SPARK_LOG = "spark.log"
@@ -37,21 +38,13 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFailure:
-    """The failure of a run: its sentence, and the exit code that a command ends with for it."""
-
-    sentence: str
-    exit_code: int
-
-
-@dataclass(frozen=True, slots=True)
 class Dagster:
     """The Dagster instance of a configuration, and the place of its home."""
 
     instance: dg.DagsterInstance
     home: Path
 
-    def execute(self, definitions: dg.Definitions, request: Request) -> RunFailure | None:
+    def execute(self, definitions: dg.Definitions, request: Request) -> Failure | None:
         """Run one request and return its failure; None if it succeeded."""
         with quiet():
             job = definitions.resolve_job_def(request.job)
@@ -75,15 +68,15 @@ def open_dagster(config: Path) -> Iterator[Dagster]:
         yield Dagster(instance, home)
 
 
-def failure_of(result: dg.ExecuteInProcessResult) -> RunFailure:
+def failure_of(result: dg.ExecuteInProcessResult) -> Failure:
     """Return the failure of the first step that failed; see :func:`error_sentence` and :func:`error_code`."""
     for event in result.all_events:
         if event.is_step_failure:
             failure = event.step_failure_data
             explained = failure.user_failure_data
             said = None if explained is None else explained.description
-            return RunFailure(said or error_sentence(failure.error), error_code(failure.error))
-    return RunFailure(IN_THE_UI, DtsAssetsError.exit_code)
+            return Failure(said or error_sentence(failure.error), error_code(failure.error))
+    return Failure(IN_THE_UI, DtsAssetsError.exit_code)
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import CHECK_FAILED, config_of, config_option, subscription_of, table_of
+from dts_assets.cli.main import config_of, config_option, end, subscription_of, table_of
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.settings import load_settings
@@ -28,8 +27,7 @@ def keys(subscription: str, config: Path | None) -> None:
     subscription_of(settings, subscription)
     found = find_repeated_keys(open_pipeline(settings, subscription))
     table = table_of(f"{subscription}: keys in more than one row", texts=["table"], numbers=["keys"])
-    for name, count in sorted(found.items()):
+    for name, count in sorted(found.results.items()):
         table.add_row(str(name), f"{count:,}")
     Console(highlight=False).print(table)
-    if any(found.values()):
-        sys.exit(CHECK_FAILED)
+    end(found.failures.values(), failed_checks=any(found.results.values()))

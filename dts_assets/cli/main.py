@@ -26,6 +26,7 @@ from rich.text import Text
 from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
+from dts_assets.model.failures import Failure, exit_code_of, sentences_of
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_of, duration_text
 
@@ -118,6 +119,15 @@ def _command_of(entry: EntryPoint) -> click.Command:
 def say(sentence: str) -> None:
     """Write a sentence to stderr without markup and without line breaks, so that paths can be copied."""
     Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(sentence)
+
+
+def end(failures: Iterable[Failure], *, failed_checks: bool = False) -> None:
+    """Say the sentences of failures, and end the command if there are any, or if a check failed."""
+    failures = tuple(failures)
+    for sentence in sentences_of(failures):
+        say(sentence)
+    if code := exit_code_of(failures, failed_checks=failed_checks):
+        sys.exit(code)
 
 
 _WHOLE_NAME = 40

@@ -4,8 +4,8 @@ It reads all keys of all snapshots, so it is no part of a refresh. The job `<sub
 button of the check in the UI.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -13,8 +13,12 @@ from dts_assets.defs.failures import explained
 from dts_assets.defs.resources import PipelineResource
 from dts_assets.defs.table_assets import TableAsset
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.model.failures import sentences_of
 from dts_assets.model.tables import TableId
 from dts_assets.settings.models import Subscription
+
+if TYPE_CHECKING:
+    from dts_assets.flows.one_by_one import OneByOne
 
 ONE_ROW_PER_KEY = "one_row_per_key"
 
@@ -70,18 +74,20 @@ def keys_job(subscription: Subscription, check: dg.AssetCheckKey) -> Any:
     )
 
 
-def keys_result(found: Mapping[TableId, int]) -> dg.AssetCheckResult:
-    """Return the result, which fails if a key stands in more than one row.
+def keys_result(found: "OneByOne[TableId, int]") -> dg.AssetCheckResult:
+    """Return the result, which fails if a key stands in more than one row, or a table could not be read.
 
     `found` counts such keys by table.
     """
-    repeated = {table: count for table, count in sorted(found.items()) if count}
+    repeated = {table: count for table, count in sorted(found.results.items()) if count}
+    unread = sentences_of(found.failures.values())
     return dg.AssetCheckResult(
         check_name=ONE_ROW_PER_KEY,
-        passed=not repeated,
+        passed=not (repeated or unread),
         metadata={
-            "snapshots": len(found),
+            "snapshots": len(found.results),
             "repeated_keys": sum(repeated.values()),
             "tables": ", ".join(str(table) for table in repeated),
+            "not_looked_at": dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in unread) or "none"),
         },
     )

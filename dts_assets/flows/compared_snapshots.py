@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import ancestors_of
 
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
@@ -39,6 +40,16 @@ def state_of(snapshot: Table) -> SnapshotState | None:
     """Return what a snapshot stands for; None where no commit of the product is its last one."""
     told = _properties(snapshot).get(STATE_PROPERTY)
     return None if told is None else SnapshotState.of_text(told)
+
+
+def last_state(snapshot: Table) -> SnapshotState | None:
+    """Return what a snapshot stood for by the product's last commit to it, behind which others may have committed."""
+    head = snapshot.current_snapshot()
+    for version in () if head is None else ancestors_of(head, snapshot.metadata):
+        told = None if version.summary is None else version.summary.additional_properties.get(STATE_PROPERTY)
+        if told is not None:
+            return SnapshotState.of_text(told)
+    return None
 
 
 def version_of_others(snapshot: Table | None) -> int | None:

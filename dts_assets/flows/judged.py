@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_names, known_tables
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.failures import Failure
 from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
@@ -77,11 +78,7 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
     """Return the judgement of every stored partition: first those of entries, then the windows.
 
     A closed window whose tables were never made, because no table of it is known, is judged as its tables' run would do it.
-
-    Raises:
-        SetBackTableError: A table stands at an earlier version, so that the ledger speaks of rows that it does not show.
     """
-    _look_at_all_tables(pipeline)
     cells, rows = pipeline.ledger.windows(), quarantine_rows(pipeline)
     judged = [judge_cell(row, quarantine_rows=rows.of_entries(row.cell)) for row in cells]
     cuts = pipeline.ledger.cuts()
@@ -91,10 +88,11 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
     return [*judged, *map(judge_window, _unmade(pipeline, cells, cuts))]
 
 
-def _look_at_all_tables(pipeline: Pipeline) -> None:
-    """Load every table of the subscription: one that was set back is refused.
+def unusable_tables(pipeline: Pipeline) -> tuple[Failure, ...]:
+    """Load every table of the subscription, and return the failures: such as those of tables that were set back.
 
-    A table without work left is not loaded by anything else. One that stands still may be one that cannot be loaded.
+    Of such a table the ledger speaks of rows that it does not show. A table without work left is not loaded by anything else. One
+    that stands still may be one that cannot be loaded.
     """
     still = paused_here(pipeline)
     paths = [pipeline.path(name) for name in SYSTEM_TABLES]
@@ -104,8 +102,10 @@ def _look_at_all_tables(pipeline: Pipeline) -> None:
         for layer in pipeline.layers
         if table not in still
     ]
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        list(pool.map(pipeline.lake.table, paths))
+    opened = one_by_one(
+        paths, pipeline.lake.table, named=lambda path: f"The look at {'.'.join(path)}", side_by_side=_SIDE_BY_SIDE
+    )
+    return tuple(opened.failures.values())
 
 
 def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cut]) -> list[Cut]:

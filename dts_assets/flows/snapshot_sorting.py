@@ -21,6 +21,7 @@ from pyiceberg.table import Table
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.row_keys import key_names
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
@@ -99,11 +100,8 @@ def _work(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> _Wor
     iceberg, state = pipeline.lake.table(path), pipeline.lake.state(path)
     if iceberg is None or state is None or STATE_PROPERTY not in state.properties:
         return None
-    present = SnapshotState.of_text(state.properties[STATE_PROPERTY]).present
     names = {field.name for field in iceberg.schema().fields}
-    told = (
-        SNAPSHOT.key_columns(columns) if present is None else tuple(one.name for one in present.columns if one.is_key)
-    )
+    told = key_names(SnapshotState.of_text(state.properties[STATE_PROPERTY]), columns)
     keys = tuple(name for name in told if name in names)
     if not keys:
         return None

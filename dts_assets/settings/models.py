@@ -62,7 +62,9 @@ from dts_assets.settings.values import (
 NAME_KEY, FOLDER_KEY, LAKE_KEY = HIDDEN_KEYS = ("<name>", "<folder>", "<lake>")
 """Keys that no file has. They tell a subscription its name, the file's folder and the key of the lake."""
 
-_SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_SUBSCRIPTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+"""Names of subscriptions are the values of Dagster's tags, which have 63 characters at most."""
+
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -224,7 +226,9 @@ class Subscription(Snapshots):
     def _fit_for_the_lake(cls, name: str) -> str:
         if not _SUBSCRIPTION_NAME.fullmatch(name):
             raise mistake(
-                "the name cannot be used in the lake", "begin with a-z and go on with a-z, 0-9 and _", at=("..",)
+                "the name cannot be used in the lake",
+                "begin with a-z and go on with a-z, 0-9 and _, up to 63 characters",
+                at=("..",),
             )
         return name
 

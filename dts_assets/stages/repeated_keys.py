@@ -52,9 +52,9 @@ def _key_of(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.RecordBatch:
     invalid = batch.column(INVALID)
     columns = [batch.column(name) for name in keys]
     if invalid.null_count < len(invalid):
-        columns += [pc.map_lookup(invalid, pa.scalar(name), "first") for name in keys]
-    else:
-        columns += [pa.nulls(len(invalid), pa.string()) for _ in keys]
+        columns += [pc.map_lookup(invalid, pa.scalar(name, invalid.type.key_type), "first") for name in keys]
+    else:  # batches of both kinds are put together
+        columns += [pa.nulls(len(invalid), invalid.type.item_type) for _ in keys]
     return pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
-from dts_assets.cli.dagster_runs import Dagster, Request, RunFailure, open_dagster
+from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
@@ -25,6 +25,7 @@ from dts_assets.errors import DtsAssetsError, UnavailableCatalogError, Unwritabl
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
+from dts_assets.model.failures import Failure
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
@@ -99,10 +100,10 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
     with open_dagster(project.config) as dagster:
         definitions = assemble(load_settings(project.config), project.config)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", ask)
-        assert dagster.execute(definitions, request) == RunFailure(str(broker), 10)
+        assert dagster.execute(definitions, request) == Failure(str(broker), 10)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)
         expected = UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened")
-        assert dagster.execute(definitions, request) == RunFailure(str(expected), 11)
+        assert dagster.execute(definitions, request) == Failure(str(expected), 11)
 
 
 def test_a_locked_catalog_ends_the_command_with_a_sentence_that_asks_to_run_again(
@@ -154,7 +155,7 @@ def test_a_recording_that_is_yet_to_come_is_waited_for(project: Project) -> None
 
 
 def test_a_run_that_failed_ends_with_the_code_of_its_error(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dagster, "execute", lambda *_: RunFailure("The topic is gone.", 10))
+    monkeypatch.setattr(Dagster, "execute", lambda *_: Failure("The topic is gone.", 10))
     done = run_command(project)
     assert done.exit_code == 10
     assert done.stderr.endswith(" failed: The topic is gone.\n")
@@ -248,3 +249,51 @@ def test_windows_of_which_no_table_is_known_end_the_command_right(project: Proje
     assert f"{cell}: incomplete (quarantined)" in done.output
     assert f"{cell.window.key}: incomplete (quarantined)" in done.output
     assert "3 closed windows hold no table that is taken" in done.output
+
+
+# Checks at the end, and subscriptions beside one another: none ends the others
+
+
+def test_a_check_that_fails_ends_no_other(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(*_: Any, **__: Any) -> None:
+        raise ValueError("a row with a value")
+
+    ingested(project, unreadable=Cell(0, project.pipeline.grid.at(1)), level=Completeness.INCOMPLETE)
+    monkeypatch.setattr("dts_assets.cli.closing.known_tables", odd)
+    monkeypatch.setattr("dts_assets.cli.closing.find_repeated_keys", odd)
+    done = run_command(project)
+    assert done.exit_code == 3, done.output
+    for check in ("rows", "converted columns", "keys"):
+        assert f"shop: the check of {check} could not be finished: ValueError at cli/closing.py:" in done.stderr
+    assert "incomplete (quarantined)" in done.output
+    assert "a row with a value" not in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.more
+def test_a_check_that_fails_by_an_error_for_people_gives_its_sentence_and_its_code(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwritable(*_: Any) -> None:
+        raise UnwritableLakeError("/lake", "permission denied")
+
+    ingested(project, unreadable=Cell(0, project.pipeline.grid.at(1)), level=Completeness.INCOMPLETE)
+    monkeypatch.setattr("dts_assets.cli.closing.known_tables", unwritable)
+    monkeypatch.setattr("dts_assets.cli.closing.paused_here", unwritable)
+    done = run_command(project)
+    assert done.exit_code == 11, done.output
+    assert done.stderr == f"{UnwritableLakeError('/lake', 'permission denied')}\n"
+    assert "incomplete (quarantined)" in done.output
+
+
+def test_a_subscription_that_fails_ends_no_other(project: Project) -> None:
+    ingested(project, unreadable=Cell(0, project.pipeline.grid.at(1)), level=Completeness.INCOMPLETE)
+    text = project.config.read_text("utf-8")
+    other = text[text.index("  shop:") :].replace("  shop:", "  another:").replace("./capture", "./nowhere")
+    first, _, last = text.partition("  shop:")
+    project.config.write_text(f"{first}{other}  shop:{last}", "utf-8")
+    done = run_command(project)
+    assert done.exit_code == 10, done.output
+    assert f"The capture {project.folder / 'nowhere'} cannot be used" in done.stderr
+    assert "shop: 6 partitions" in done.output
+    assert "incomplete (quarantined)" in done.output

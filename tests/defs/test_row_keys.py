@@ -7,6 +7,8 @@ import pytest
 
 from dts_assets.defs.row_keys import ONE_ROW_PER_KEY, keys_result
 from dts_assets.flows import row_keys
+from dts_assets.flows.one_by_one import OneByOne
+from dts_assets.model.failures import Failure
 from dts_assets.model.tables import TableId
 from tests.defs.projects import Project
 
@@ -27,7 +29,7 @@ def test_only_its_own_job_executes_it(project: Project) -> None:
 
 @pytest.mark.more
 def test_it_fails_and_names_the_tables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_keys, "find_repeated_keys", lambda _: {ORDERS: 2, ITEMS: 0})
+    monkeypatch.setattr(row_keys, "find_repeated_keys", lambda _: OneByOne({ORDERS: 2, ITEMS: 0}))
     definitions = project.register({ORDERS: COLUMNS}).definitions()
     result = definitions.resolve_job_def("shop_keys").execute_in_process(raise_on_error=False)
     (judged,) = result.get_asset_check_evaluations()
@@ -37,6 +39,12 @@ def test_it_fails_and_names_the_tables(project: Project, monkeypatch: pytest.Mon
 
 
 def test_it_passes_where_no_key_is_repeated() -> None:
-    result = keys_result({ORDERS: 0})
+    result = keys_result(OneByOne({ORDERS: 0}))
     assert result.passed
     assert result.metadata["snapshots"] == dg.IntMetadataValue(1)
+
+
+def test_it_fails_with_the_sentence_of_a_table_that_cannot_be_read() -> None:
+    result = keys_result(OneByOne({ORDERS: 0}, {ITEMS: Failure("The table items is odd.", 11)}))
+    assert not result.passed
+    assert result.metadata["not_looked_at"] == dg.MarkdownMetadataValue("- The table items is odd.")

@@ -1,9 +1,9 @@
 """The commands that a user types for a subscription: each in a process of its own, or all in one process.
 
-As a program it calls the commands of many subscriptions and writes a line of JSON for each to its standard output:
+As a program it calls every command that only reads, for many subscriptions, and writes a line of JSON for each to its standard
+output:
 
-    python -m tests.e2e.every_command each FOLDER CONFIG...     every command that only reads
-    python -m tests.e2e.every_command run FOLDER CONFIG...      ``dts-assets run``
+    python -m tests.e2e.every_command FOLDER CONFIG...
 
 Each configuration names one subscription. FOLDER is for files that commands write.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACEBACK = "Traceback"
+_FAULT = "a fault of dts-assets"
 _WIDE = {"COLUMNS": "200"}
 _SHOWN = 5000
 """The characters that are kept of what a command said."""
@@ -45,8 +46,9 @@ class Ended:
 
     @property
     def is_right(self) -> bool:
-        """Whether it ended as done, or because a check failed, and no stack was shown."""
-        return self.exit_code in (0, 3) and not self.crash and TRACEBACK not in self.output
+        """Whether it ended as done, or because a check failed, and neither showed a stack nor called itself wrong."""
+        said = TRACEBACK in self.output or _FAULT in self.output
+        return self.exit_code in (0, 3) and not self.crash and not said
 
     def __str__(self) -> str:
         return f"dts-assets {' '.join(self.arguments)}: exit code {self.exit_code} {self.crash}\n{self.output[-1500:]}"
@@ -61,14 +63,9 @@ def typed(*arguments: str, folder: Path) -> Ended:
 def each_command(configs: Iterable[Path], folder: Path) -> dict[str, list[Ended]]:
     """Call the commands that only read, all in one child process, and return them by subscription."""
     found: dict[str, list[Ended]] = {}
-    for name, ended in _lines("each", configs, folder):
+    for name, ended in _lines(configs, folder):
         found.setdefault(name, []).append(ended)
     return found
-
-
-def each_run(configs: Iterable[Path], folder: Path) -> dict[str, Ended]:
-    """Call ``dts-assets run`` of several configurations in one child process, and return the ends by subscription."""
-    return dict(_lines("run", configs, folder))
 
 
 def commands_of(pipeline: Pipeline, folder: Path) -> Iterator[tuple[str, ...]]:
@@ -139,31 +136,30 @@ def _child(module: str, arguments: Iterable[str], folder: Path) -> subprocess.Co
     )  # fmt: skip
 
 
-def _lines(what: str, configs: Iterable[Path], folder: Path) -> Iterator[tuple[str, Ended]]:
-    done = _child("tests.e2e.every_command", (what, str(folder), *map(str, configs)), folder)
+def _lines(configs: Iterable[Path], folder: Path) -> Iterator[tuple[str, Ended]]:
+    done = _child("tests.e2e.every_command", (str(folder), *map(str, configs)), folder)
     assert done.returncode == 0, done.stderr[-3000:]
     for line in done.stdout.splitlines():
         name, fields = json.loads(line)
         yield name, Ended(tuple(fields.pop("arguments")), **fields)
 
 
-def _main(what: str, folder: str, *configs: str) -> None:
+def _main(folder: str, *configs: str) -> None:
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # for Java, which writes past the output that is captured
     for config in map(Path, configs):
-        for name, ended in _each(config, Path(folder), only_run=what == "run"):
+        for name, ended in _each(config, Path(folder)):
             out.write(json.dumps((name, asdict(ended))) + "\n")
             out.flush()
 
 
-def _each(config: Path, folder: Path, *, only_run: bool) -> Iterator[tuple[str, Ended]]:
+def _each(config: Path, folder: Path) -> Iterator[tuple[str, Ended]]:
     from dts_assets.flows.pipeline import open_pipeline
     from dts_assets.settings import load_settings
 
     settings = load_settings(config)
     (name,) = settings.subscriptions
-    commands = (("run",),) if only_run else commands_of(open_pipeline(settings, name), folder)
-    for command in commands:
+    for command in commands_of(open_pipeline(settings, name), folder):
         yield name, _called(command, config)
 
 

@@ -1,13 +1,11 @@
 """The commands as a user types them, on lakes of every recorded capture, every scenario, and every type.
 
-No command may show a stack, whatever the lake holds. The subscriptions on which one does today have a lake of their own, and each
-of these commands is expected to fail there: who mends it takes its line out of ``CRASHES``.
+No command may show a stack, whatever the lake holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.settings import load_settings
-from tests.e2e.every_command import TRACEBACK, Ended, commands_of, each_command, each_run, typed
+from tests.e2e.every_command import TRACEBACK, Ended, commands_of, each_command, typed
 from tests.e2e.every_lake import LONGEST_NAME, MakeTopic, Project, Topic, recorded_topics, scenario_topics
 from tests.e2e.every_type import type_topics
 from tests.made_up_format.place import SITE_PACKAGES
@@ -25,32 +23,8 @@ from tests.wire.scenarios import scenarios
 
 pytestmark = [pytest.mark.more, pytest.mark.spark, pytest.mark.timeout(1800)]
 
-UNFIT = "ArrowTypeError in dts_assets/stages/repeated_keys.py, _key_of: a snapshot with a key and a value in _invalid"
-CRASHES: Mapping[str, str] = dict.fromkeys(
-    (
-        "canal_json_values_that_do_not_fit",
-        "drs_avro_what_cannot_be_used",
-        "drs_json_c_bytes_and_floats",
-        "drs_json_c_timestamps_of_every_form",
-        "drs_json_c_values_that_do_not_fit",
-        "drs_json_infinity_and_nan",
-        "drs_json_values_that_do_not_fit",
-        "dts_avro_values_of_every_kind",
-        "dts_avro_what_cannot_be_used",
-        "dts_json_values_of_every_kind",
-        "dts_json_what_cannot_be_used",
-        "dts_protobuf_bad_rows",
-        "dts_protobuf_character_sets",
-        "dts_protobuf_postgresql_has_a_schema",
-        *type_topics(),
-    ),
-    UNFIT,
-)
-"""Subscriptions on which ``run`` and ``keys`` show a stack, with the exception and its place."""
-
 TOPICS: Mapping[str, MakeTopic] = {**recorded_topics(), **scenario_topics(), **type_topics()}
 NAMES = tuple(TOPICS)
-RIGHT = tuple(name for name in NAMES if name not in CRASHES)
 TYPED = "dts_protobuf_insert_update_delete"
 """The subscription whose commands are typed one by one, each in a process of its own."""
 
@@ -97,65 +71,39 @@ def part_of(topic: Topic) -> str:
     return "types" if topic.name in type_topics() else topic.format.partition("-")[0]
 
 
-def made_right(folder: Path) -> Worked:
-    """The lake of all subscriptions on which every command works, made by a command for each part of them."""
-    project = Project.of(topics(RIGHT), folder, part=part_of)
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> Worked:
+    """The lake of all subscriptions, made by a command for each part of them."""
+    folder = tmp_path_factory.mktemp("lake")
+    project = Project.of(topics(NAMES), folder, part=part_of)
     runs = {name: typed("run", "--config", str(config), folder=folder) for name, config in project.parts.items()}
     return Worked(project, runs, each_command(project.alone.values(), folder))
 
 
-def made_crashing(folder: Path) -> Worked:
-    """The lake of the others, made by a command for each subscription: a crash ends a run before the next subscription."""
-    project = Project.of(topics(CRASHES), folder)
-    runs = each_run(project.alone.values(), folder)
-    return Worked(project, runs, each_command(project.alone.values(), folder))
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Worked], Future[Worked]]]:
-    """Both lakes, which have nothing in common and are made side by side."""
-    with ThreadPoolExecutor(2) as pool:
-        yield (
-            pool.submit(made_right, tmp_path_factory.mktemp("right")),
-            pool.submit(made_crashing, tmp_path_factory.mktemp("crashing")),
-        )
-
-
-@pytest.fixture(scope="module")
-def right(both: tuple[Future[Worked], Future[Worked]]) -> Worked:
-    return both[0].result()
-
-
-@pytest.fixture(scope="module")
-def crashing(both: tuple[Future[Worked], Future[Worked]]) -> Worked:
-    return both[1].result()
-
-
 def test_every_topic_is_a_subscription() -> None:
     assert len(NAMES) == len(recorded_topics()) + len(scenarios()) + len(type_topics()) == 91
-    assert set(CRASHES) < set(NAMES)
 
 
-def test_the_runs_end_right(right: Worked) -> None:
-    assert set(right.runs) >= {"dts", "drs", "canal", "toy"}
-    assert [str(ended) for ended in right.runs.values() if not ended.is_right] == []
+def test_the_runs_end_right(worked: Worked) -> None:
+    assert set(worked.runs) >= {"dts", "drs", "canal", "toy"}
+    assert [str(ended) for ended in worked.runs.values() if not ended.is_right] == []
 
 
-def test_the_configuration_is_right(right: Worked) -> None:
+def test_the_configuration_is_right(worked: Worked) -> None:
     for command in (("config", "check"), ("tables",)):
-        ended = typed(*command, "--config", str(right.project.config), folder=right.project.folder)
+        ended = typed(*command, "--config", str(worked.project.config), folder=worked.project.folder)
         assert ended.is_right, ended
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_commands_end_right(right: Worked, name: str) -> None:
-    assert right.windows(name) == right.expected_windows(name)
-    assert len(right.commands[name]) >= 6
-    assert [str(ended) for ended in right.commands[name] if not ended.is_right] == []
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_end_right(worked: Worked, name: str) -> None:
+    assert worked.windows(name) == worked.expected_windows(name)
+    assert len(worked.commands[name]) >= 6
+    assert [str(ended) for ended in worked.commands[name] if not ended.is_right] == []
 
 
-def test_typed_commands_end_right(right: Worked, tmp_path: Path) -> None:
-    config = right.project.config
+def test_typed_commands_end_right(worked: Worked, tmp_path: Path) -> None:
+    config = worked.project.config
     commands = list(commands_of(open_pipeline(load_settings(config), TYPED), tmp_path))
     words = {command[1 if command[0] == "inspect" else 0] for command in commands}
     assert words == {"size", "keys", "maintain", "statements", "as-of", "message", "entry", "transaction", "window"}
@@ -164,23 +112,8 @@ def test_typed_commands_end_right(right: Worked, tmp_path: Path) -> None:
         assert ended.is_right, ended
 
 
-def is_expected_to_crash(ended: Ended) -> bool:
-    return ended.arguments[0] in ("run", "keys")
-
-
-@pytest.mark.parametrize("name", CRASHES)
-def test_other_commands_end_right(crashing: Worked, name: str) -> None:
-    assert crashing.windows(name) == crashing.expected_windows(name)
-    others = [ended for ended in crashing.commands[name] if not is_expected_to_crash(ended)]
-    assert len(others) >= 5
-    assert [str(ended) for ended in others if not ended.is_right] == []
-
-
 @pytest.mark.parametrize("name", type_topics())
-def test_topics_with_every_type_have_zeros_and_values_that_do_not_fit(
-    right: Worked, crashing: Worked, name: str
-) -> None:
-    worked = crashing if name in CRASHES else right
+def test_topics_with_every_type_have_zeros_and_values_that_do_not_fit(worked: Worked, name: str) -> None:
     pipeline = open_pipeline(load_settings(worked.project.alone[name]), name)
     known = {table.table: table for table in known_tables(pipeline)}
     assert len(known) >= 15
@@ -194,22 +127,8 @@ def test_topics_with_every_type_have_zeros_and_values_that_do_not_fit(
     assert len(keys) >= 8, "keys of several types do not fit"
 
 
-@pytest.mark.parametrize("command", ["run", "keys"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=why)) for name, why in CRASHES.items()]
-)
-def test_commands_that_crash_today(crashing: Worked, name: str, command: str) -> None:
-    found = [ended for ended in (crashing.runs[name], *crashing.commands[name]) if ended.arguments[0] == command]
-    assert len(found) == 1
-    assert found[0].is_right, found[0]
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="DagsterInvalidDefinitionError in dts_assets/defs/policies.py, made_asset: tags end at 63 characters",
-)
 def test_a_long_name_is_refused_or_used(tmp_path: Path) -> None:
-    """`config check` takes the name, and `run` shows a stack: Dagster refuses it as the value of a tag."""
+    """Dagster refuses it as the value of a tag."""
     topic = replace(TOPICS[TYPED](), name="n" * (LONGEST_NAME + 1))
     project = Project.of([topic], tmp_path)
     checked, done = (

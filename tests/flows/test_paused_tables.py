@@ -16,6 +16,7 @@ from dts_assets.errors.tables import SharedFaultError
 from dts_assets.flows import snapshot_jobs, snapshot_merges
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
+from dts_assets.flows.one_by_one import OneByOne
 from dts_assets.flows.pauses import pause_tables, resume_tables
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
@@ -330,7 +331,7 @@ def test_a_table_whose_metadata_is_lost_stops_no_other_and_no_judgement(
     assert {judged.partition for judged in judge_ledger(harness.pipeline) if judged.sentence} == {
         window.key for window in harness.windows(1, 2)
     }
-    assert find_repeated_keys(harness.pipeline) == {ONE: 0}
+    assert find_repeated_keys(harness.pipeline) == OneByOne({ONE: 0})
 
     folder.with_name("lost").rename(folder)
     resume_tables(harness.pipeline, [TWO])

@@ -241,6 +241,7 @@ class TestMistakes:
             (("partitions: 4", "partitions: 101"), "subscriptions.shop.partitions", '"101" is out', "from 1 to 100"),
             (("partitions: 4", "partitions: four"), "subscriptions.shop.partitions", "no whole number", "whole"),
             (("  shop:", "  Shop:"), "subscriptions.Shop", "cannot be used in the lake", "begin with a-z"),
+            (("  shop:", f"  {'s' * 64}:"), f"subscriptions.{'s' * 64}", "cannot be used in the lake", "up to 63 characters"),
             (("{capture: ./capture}", "{}"), "subscriptions.shop.source", "nothing is said", "capture:"),
             (("{capture: ./capture}", "./capture"), "subscriptions.shop.source", "a mapping", "key: value"),
             (("{capture: ./capture}", "{capture: {path: x, complete: maybe}}"), "subscriptions.shop.source.capture.complete",

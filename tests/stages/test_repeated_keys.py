@@ -15,11 +15,13 @@ from dts_assets.stages import repeated_keys as stage
 from dts_assets.stages.repeated_keys import repeated_keys
 
 INVALID = pa.map_(pa.string(), pa.string())
+LARGE = pa.map_(pa.large_string(), pa.large_string())
+"""The type that readers of Iceberg give."""
 
 
-def count(keys: Sequence[pa.Array], invalid: Sequence[Any] | None = None, *, cut: int = 3) -> int:
+def count(keys: Sequence[pa.Array], invalid: Sequence[Any] | None = None, *, cut: int = 3, kind: pa.DataType = INVALID) -> int:
     rows = len(keys[0])
-    columns = [*keys, pa.array(invalid or [None] * rows, INVALID)]
+    columns = [*keys, pa.array(invalid or [None] * rows, kind)]
     names = [f"k{number}" for number in range(len(keys))]
     table = pa.Table.from_arrays(columns, [*names, "_invalid"])
     return repeated_keys(lambda: iter(table.to_batches(max_chunksize=cut)), names)
@@ -53,10 +55,13 @@ def test_keys_of_several_columns() -> None:
     assert count([pa.array([1, 1, 2, 1]), pa.array(["a", "b", "a", "b"])]) == 1
 
 
-def test_the_text_of_a_value_that_does_not_fit_belongs_to_the_key() -> None:
+@pytest.mark.parametrize("kind", [INVALID, LARGE], ids=["string", "large_string"])
+@pytest.mark.parametrize("cut", [1, 3], ids=["in batches with and without such values", "in one batch"])
+def test_the_text_of_a_value_that_does_not_fit_belongs_to_the_key(kind: pa.DataType, cut: int) -> None:
     nothing = pa.array([None, None, None], pa.date32())
-    assert count([nothing], [[("k0", "0000-00-00")], [("k0", "2026-02-31")], [("other", "x")]]) == 0
-    assert count([nothing], [[("k0", "0000-00-00")], [("k0", "0000-00-00")], None]) == 1
+    assert count([nothing], [[("k0", "0000-00-00")], [("k0", "2026-02-31")], [("other", "x")]], cut=cut, kind=kind) == 0
+    assert count([nothing], [[("k0", "0000-00-00")], [("k0", "0000-00-00")], None], cut=cut, kind=kind) == 1
+    assert count([nothing], [[("k0", "0000-00-00")], None, None], cut=cut, kind=kind) == 1
 
 
 def test_an_equal_hash_is_no_equal_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,142 @@
+"""The end of ``dts-assets run``: the closing table of a subscription, and the checks behind it, one by one.
+
+A check that fails by an error ends neither the command nor the other checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from rich.console import Console
+
+from dts_assets.cli.main import table_of
+from dts_assets.flows.judged import judge_ledger, unusable_tables
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import SNAPSHOT, Layer
+from dts_assets.flows.one_by_one import one_by_one
+from dts_assets.flows.pauses import paused_here
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.row_keys import find_repeated_keys
+from dts_assets.model.failures import Failure
+from dts_assets.model.tables import TableId
+from dts_assets.planning.column_types import converted_columns
+from dts_assets.planning.message_retention import removed_lines
+from dts_assets.planning.pauses import resume_command
+
+_KEYS_LOOKED_AT = 200_000
+"""The rows of snapshots whose keys are looked at in the end.
+
+That takes a fraction of a second; `dts-assets keys` looks at all of them.
+"""
+
+
+@dataclass(slots=True)
+class Closing:
+    """The outcome of the checks: how many things are not as they should be, and the errors that they met."""
+
+    failed_checks: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+
+def close(pipeline: Pipeline, console: Console) -> Closing:
+    """Print the closing table of a subscription and what its checks found."""
+    closing = Closing()
+    done = one_by_one(
+        _CHECKS,
+        lambda name: _CHECKS[name](pipeline, console, closing),
+        named=lambda name: f"{pipeline.name}: the check of {name}",
+    )
+    closing.failures += done.failures.values()
+    return closing
+
+
+def _show_rows(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    rows = pipeline.ledger.windows()
+    cuts = {row.window.start for row in pipeline.ledger.cuts()}
+    title = f"{pipeline.name}: {len(rows)} partitions of {len(cuts)} windows"
+    known = known_tables(pipeline)
+    layers = [
+        layer for layer in pipeline.layers if layer.make and any(layer.takes(pipeline.settings, name) for name in known)
+    ] or [SNAPSHOT]
+    table = table_of(title, texts=["table"], numbers=["changelog rows", *(f"{layer.name} rows" for layer in layers)])
+    changes: Counter[TableId] = Counter()
+    for row in pipeline.ledger.window_tables():
+        changes[row.table] += row.kept
+    pauses = paused_here(pipeline)
+    paused = {name for name, pause in pauses.items() if not pause.is_removed}
+    for name in (one for one in known if one in paused or one not in pauses):  # others were removed
+        if name in paused:  # its tables may be the reason why, and are not opened
+            table.add_row(str(name), f"{changes[name]:,}", *("paused" for _ in layers))
+            continue
+        sizes = one_by_one(
+            [layer for layer in layers if layer.takes(pipeline.settings, name)],
+            partial(_rows_of, pipeline, name),
+            named=lambda layer, name=name: f"The size of the {layer.name} of {name}",  # type: ignore[misc]
+        )
+        closing.failures += sizes.failures.values()
+        shown = ["?" if layer in sizes.failures else sizes.results.get(layer, "-") for layer in layers]
+        table.add_row(str(name), f"{changes[name]:,}", *shown)
+    console.print(table)
+
+
+def _rows_of(pipeline: Pipeline, table: TableId, layer: Layer) -> str:
+    size = pipeline.lake.size(pipeline.table_path(layer.name, table))
+    return "-" if size is None else f"{size.rows:,}"
+
+
+def _show_conversions(pipeline: Pipeline, console: Console, _: Closing) -> None:
+    for name, columns in known_tables(pipeline).items():
+        for column in converted_columns(columns):
+            console.print(f"{name}: {column}", markup=False)
+
+
+def _show_removed_rows(pipeline: Pipeline, console: Console, _: Closing) -> None:
+    for line in removed_lines(pipeline.ledger.removed_rows()):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _look_at_tables(pipeline: Pipeline, _: Console, closing: Closing) -> None:
+    closing.failures += unusable_tables(pipeline)
+
+
+def _judge(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    for judged in judge_ledger(pipeline):
+        if judged.sentence:
+            closing.failed_checks += 1
+            console.print(f"{judged.partition}: {judged.sentence}")
+
+
+def _look_at_keys(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    found = find_repeated_keys(pipeline, most_rows=_KEYS_LOOKED_AT)
+    closing.failures += found.failures.values()
+    for name, count in found.results.items():
+        if count:
+            closing.failed_checks += 1
+            console.print(f"{name}: {count:,} keys stand in its snapshot more than once; see dts-assets keys --help")
+
+
+def _show_pauses(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    for name, pause in paused_here(pipeline).items():
+        if pause.is_removed:
+            continue
+        closing.failed_checks += 1
+        console.print(
+            f"{name} stands still since {pause.since:%Y-%m-%d %H:%M} UTC, paused by a {pause.by.value}: {pause.reason}; mend it, "
+            f"then {resume_command(name)}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+_CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
+    "rows": _show_rows,
+    "converted columns": _show_conversions,
+    "removed rows": _show_removed_rows,
+    "tables": _look_at_tables,
+    "windows": _judge,
+    "keys": _look_at_keys,
+    "pauses": _show_pauses,
+}
