@@ -1,4 +1,4 @@
-"""The end of ``dts-assets run``: the closing table of a subscription, and the checks behind it, one by one.
+"""The end of ``dts-assets run``: the closing table of a subscription, and its checks, one by one.
 
 A check that fails by an error ends neither the command nor the other checks.
 """
@@ -35,7 +35,7 @@ That takes a fraction of a second; `dts-assets keys` looks at all of them.
 
 @dataclass(slots=True)
 class Closing:
-    """The outcome of the checks: how many things are not as they should be, and the errors that they met."""
+    """The outcome of checks: the number of things that are wrong, and the errors that were met."""
 
     failed_checks: int = 0
     failures: list[Failure] = field(default_factory=list)

@@ -42,7 +42,7 @@ its windows are. The windows that a killed run has not committed are done again 
 
 @dataclass(slots=True)
 class Outcome:
-    """The number of runs, the failures of runs and of checks, and the number of partitions that fail a check."""
+    """The number of runs, the failures of runs and checks, and the number of failed checks."""
 
     runs: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -71,7 +71,10 @@ def run_all(path: Path, console: Console) -> Outcome:
                 failure = _run_subscription(settings, name, path, dagster, console, outcome)
                 closing = Closing() if failure is not None else close(open_pipeline(settings, name), console)
             except Exception as error:
-                failure, closing = failure_of(error, f"The run of {name}", exit_code=DtsAssetsError.exit_code), Closing()
+                failure, closing = (
+                    failure_of(error, f"The run of {name}", exit_code=DtsAssetsError.exit_code),
+                    Closing(),
+                )
             outcome.failures += [*([] if failure is None else [failure]), *closing.failures]
             outcome.failed_checks += closing.failed_checks
     if not (outcome.runs or outcome.failures):
@@ -84,7 +87,7 @@ def run_all(path: Path, console: Console) -> Outcome:
 def _run_subscription(
     settings: Settings, name: str, path: Path, dagster: Dagster, console: Console, outcome: Outcome
 ) -> Failure | None:
-    """Do the work of a subscription until nothing is left, and return the failure of a run that ended it."""
+    """Do the work of a subscription until nothing is left; return the failure that ended it."""
     pipeline = open_pipeline(settings, name)
     asked: set[str] = set()
     while True:

@@ -75,7 +75,7 @@ def keys_job(subscription: Subscription, check: dg.AssetCheckKey) -> Any:
 
 
 def keys_result(found: "OneByOne[TableId, int]") -> dg.AssetCheckResult:
-    """Return the result, which fails if a key stands in more than one row, or a table could not be read.
+    """Return the result, which fails for a key in several rows, or a table that is not readable.
 
     `found` counts such keys by table.
     """

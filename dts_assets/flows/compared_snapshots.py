@@ -43,7 +43,7 @@ def state_of(snapshot: Table) -> SnapshotState | None:
 
 
 def last_state(snapshot: Table) -> SnapshotState | None:
-    """Return what a snapshot stood for by the product's last commit to it, behind which others may have committed."""
+    """Return what a snapshot stood for by the product's last commit; others may have committed since."""
     head = snapshot.current_snapshot()
     for version in () if head is None else ancestors_of(head, snapshot.metadata):
         told = None if version.summary is None else version.summary.additional_properties.get(STATE_PROPERTY)

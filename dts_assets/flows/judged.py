@@ -89,10 +89,10 @@ def judge_ledger(pipeline: Pipeline) -> list[Judgement]:
 
 
 def unusable_tables(pipeline: Pipeline) -> tuple[Failure, ...]:
-    """Load every table of the subscription, and return the failures: such as those of tables that were set back.
+    """Load every table of the subscription, and return the failures.
 
-    Of such a table the ledger speaks of rows that it does not show. A table without work left is not loaded by anything else. One
-    that stands still may be one that cannot be loaded.
+    A table that was set back is refused: the ledger speaks of rows that it does not show. A table without work left is not
+    loaded by anything else. One that stands still may be one that cannot be loaded.
     """
     still = paused_here(pipeline)
     paths = [pipeline.path(name) for name in SYSTEM_TABLES]

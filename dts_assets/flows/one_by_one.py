@@ -1,4 +1,4 @@
-"""Work on many things of which one that fails ends no other: subscriptions, tables, and the checks of a command.
+"""Work on subscriptions, tables or checks, of which one that fails ends no other.
 
 A step of a run that makes tables has more to decide: :mod:`dts_assets.flows.apart` pauses tables.
 """
@@ -16,6 +16,7 @@ from dts_assets.store.contention import explained_trouble
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, slots=True)
 class OneByOne(Generic[Item, Result]):
@@ -51,12 +52,13 @@ def one_by_one(
 def failure_of(error: Exception, subject: str, *, exit_code: int = UNEXPECTED) -> Failure:
     """Return what people are told of an error.
 
-    An error for people keeps its sentence and its exit code. Of any other the sentence has the class and the line, and ``subject``,
-    what was not done: its own text may hold a value.
+    An error for people keeps its sentence and its exit code. Of any other the sentence has the class and the line, and the
+    ``subject`` that was not finished: its own text may hold a value.
     """
     known = explained_trouble(error)
     if known is not None:
         return Failure(str(known), known.exit_code)
     return Failure(
-        f"{subject} could not be finished: {fault_of(error)}. This is a fault of dts-assets: please report this line.", exit_code
+        f"{subject} could not be finished: {fault_of(error)}. This is a fault of dts-assets: please report this line.",
+        exit_code,
     )

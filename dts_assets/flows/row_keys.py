@@ -6,7 +6,7 @@ key columns have to be read for it, a second or so for a million rows: too dear 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -27,10 +27,11 @@ from dts_assets.store.columns import flat_name
 
 
 def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> OneByOne[TableId, int]:
-    """Return how many keys stand in a snapshot more than once, by table, and the tables that could not be read.
+    """Return how many keys stand in a snapshot more than once, by table.
 
-    ``most_rows`` is the number of rows to look at together: smaller tables come first, and the others are left out. A table that
-    failed and stands still is left out, too: it may be one that cannot be opened.
+    Beside them stand the failures of tables that could not be read. ``most_rows`` is the number of rows to look at together:
+    smaller tables come first, and the others are left out. A table that failed and stands still is left out, too: it may be one
+    that cannot be opened.
     """
     known = known_tables(pipeline)
     failed = {table for table, row in paused_here(pipeline).items() if row.by is PausedBy.FAILURE}
@@ -38,7 +39,9 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> O
     def named(table: TableId) -> str:
         return f"The look at the keys of {table}"
 
-    opened = one_by_one((table for table in known if table not in failed), partial(_keyed, pipeline, known), named=named)
+    opened = one_by_one(
+        (table for table in known if table not in failed), partial(_keyed, pipeline, known), named=named
+    )
     keyed = {table: one for table, one in opened.results.items() if one is not None}
     chosen: list[TableId] = []
     looked_at = 0
@@ -52,7 +55,7 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> O
 
 
 def _keyed(
-    pipeline: Pipeline, known: dict[TableId, Sequence[Column]], table: TableId
+    pipeline: Pipeline, known: Mapping[TableId, Sequence[Column]], table: TableId
 ) -> tuple[int, tuple[str, ...]] | None:
     """Return the rows of a snapshot and its key columns; None without a snapshot, or without a key.
 

@@ -1,4 +1,4 @@
-"""The failures of parts of a command's work, as people get them, and the exit code that they make together."""
+"""The failures of parts of a command's work, and the exit code that they make together."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ UNEXPECTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a run, a check or one table: its sentence, and the exit code that a command ends with for it."""
+    """The failure of a run, a check or a table: its sentence and the exit code for it."""
 
     sentence: str
     exit_code: int
 
 
 def exit_code_of(failures: Iterable[Failure], *, failed_checks: bool = False) -> int:
-    """Return the exit code of a command: that of the first error for people; else 3 where anything failed."""
+    """Return the exit code of the first error for people; else 3 where anything failed."""
     codes = [one.exit_code for one in failures]
     known = next((code for code in codes if code != UNEXPECTED), None)
     return known if known is not None else UNEXPECTED if codes or failed_checks else 0

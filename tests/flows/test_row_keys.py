@@ -46,7 +46,9 @@ def opened(folder: Path, source: Source, windows: int) -> Harness:
 @pytest.mark.parametrize("key", ["number", "day"])
 def test_values_that_do_not_fit_their_column_are_read_as_the_lake_has_them(tmp_path: Path, key: str) -> None:
     """Files with and without such values lie beside each other."""
-    source = short_source(Table("days", [Field(name, kind, name == key) for name, kind in (("number", INT), ("day", DATE))]))
+    source = short_source(
+        Table("days", [Field(name, kind, name == key) for name, kind in (("number", INT), ("day", DATE))])
+    )
     for window, day in enumerate(("0000-00-00", "2026-01-01", "2026-02-31")):
         source.transaction(
             border(window) + SECOND, Dml(source.tables["days"], [(None, {"number": window, "day": day})])
@@ -73,7 +75,7 @@ def test_a_key_is_read_by_the_names_that_the_snapshot_has(tmp_path: Path) -> Non
     harness.all(0)
     harness.raw(1)
     harness.entries(1)
-    (table, columns), = known_tables(harness.pipeline).items()
+    ((table, columns),) = known_tables(harness.pipeline).items()
     assert [column.name for column in columns if column.is_key] == ["code"]
     assert find_repeated_keys(harness.pipeline) == OneByOne({table: 0})
     harness.tables(1)
@@ -100,5 +102,7 @@ def test_a_table_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch:
     assert found.failures[two] == Failure(str(LakeTableError("shop.two", "it is odd")), 11)
     unexpected = found.failures[one]
     assert unexpected.exit_code == 3
-    assert f"The look at the keys of {one} could not be finished: ValueError at flows/row_keys.py:" in unexpected.sentence
+    assert (
+        f"The look at the keys of {one} could not be finished: ValueError at flows/row_keys.py:" in unexpected.sentence
+    )
     assert "a row with a value" not in unexpected.sentence

@@ -19,7 +19,9 @@ LARGE = pa.map_(pa.large_string(), pa.large_string())
 """The type that readers of Iceberg give."""
 
 
-def count(keys: Sequence[pa.Array], invalid: Sequence[Any] | None = None, *, cut: int = 3, kind: pa.DataType = INVALID) -> int:
+def count(
+    keys: Sequence[pa.Array], invalid: Sequence[Any] | None = None, *, cut: int = 3, kind: pa.DataType = INVALID
+) -> int:
     rows = len(keys[0])
     columns = [*keys, pa.array(invalid or [None] * rows, kind)]
     names = [f"k{number}" for number in range(len(keys))]
