@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -27,7 +28,8 @@ All others run in this process there, without a JVM: the same tasks, but for how
 
 @pytest.fixture
 def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Bench:
-    prefix = re.sub(r"[^a-z0-9]+", "_", request.node.name.lower())
+    words = re.sub(r"[^a-z0-9]+", "_", request.node.name.lower())
+    prefix = f"{words[:40]}_{crc32(words.encode()):08x}"  # names of subscriptions have 63 characters at most
     if not ALL and request.module.__name__.rpartition(".")[2] not in ON_SPARK:
         return bench_in_process(tmp_path, prefix)
     return Bench(request.getfixturevalue("spark"), request.getfixturevalue("spark_lake"), tmp_path, prefix)
