@@ -23,6 +23,7 @@ from dts_assets.planning.compactions import is_worth_compacting
 from dts_assets.settings.values import duration_text
 from dts_assets.store import expiry
 from dts_assets.store.expiry import superfluous
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.table_files import HeldFiles
 
 
@@ -132,7 +133,7 @@ def lake_bytes(
         return LakeBytes()
     now = now or datetime.now(UTC)
     opened = dict(_opened(pipeline, tables))
-    looking = _Looking(pipeline, supposed, now, folders_of_tables(opened) if orphans else None)
+    looking = _Looking(pipeline, supposed, now, folders_of_tables(opened) if orphans else None, pipeline.other_tables())
     sizes = []
     for path, table in opened.items():
         sizes.append(looking.size(path, table))
@@ -162,12 +163,16 @@ def _opened(pipeline: Pipeline, tables: Collection[TableId] | None) -> Iterator[
 
 @dataclass(slots=True)
 class _Looking:
-    """The look at one table after the other. ``folders`` are those of all tables, None where no folder is listed."""
+    """The look at one table after the other. ``folders`` are those of all tables, None where no folder is listed.
+
+    ``naming`` are the tables that may name files of others.
+    """
 
     pipeline: Pipeline
     supposed: Supposed
     now: datetime
     folders: frozenset[str] | None
+    naming: OtherTables
     _needed: dict[tuple[str, ...], frozenset[int]] = field(default_factory=dict)
 
     @property
@@ -225,7 +230,8 @@ class _Looking:
         if self.folders is None:
             return {}
         rule = orphan_rule(self.pipeline, self.now - self.pipeline.settings.maintenance.orphans_after)
-        return {one.place: one.bytes for one in find_orphans(self.pipeline, path, rule, others=self.folders).files}
+        found = find_orphans(self.pipeline, path, rule, others=self.folders, naming=self.naming)
+        return {one.place: one.bytes for one in found.files}
 
     def _mergeable(self, path: Path) -> int:
         """Return the files of closed windows that compaction would make few of."""

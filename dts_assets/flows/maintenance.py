@@ -27,7 +27,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.maintenance import Step, StepReport
 from dts_assets.model.tables import TableId
 from dts_assets.store import expiry
-from dts_assets.store.expiry import NOTHING_EXPIRED, Expired, expire
+from dts_assets.store.expiry import NOTHING_EXPIRED, Expired, expire, files_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +158,21 @@ def _expiry(doing: _Doing) -> StepReport:
             continue
         if done != NOTHING_EXPIRED:
             found[path] = done
-    details = tuple(f"{'.'.join(path)}: {one.versions} versions, {one.bytes:,} bytes" for path, one in found.items())
+    details = tuple(
+        f"{'.'.join(path)}: {one.versions} versions, {one.bytes:,} bytes{_left(one.left)}"
+        for path, one in found.items()
+    )
     numbers = {
         "versions": sum(one.versions for one in found.values()),
         "files": sum(one.files for one in found.values()),
+        "left": sum(one.left for one in found.values()),
     }
     freed = sum(one.bytes for one in found.values())
     return StepReport(Step.EXPIRY, len(found), freed, numbers, details, tuple(failed))
+
+
+def _left(count: int) -> str:
+    return f"; {files_left(count)}" if count else ""
 
 
 def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
@@ -172,13 +180,13 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
     pipeline, settings = doing.pipeline, doing.pipeline.settings.maintenance
     usual = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
     keep_for = usual if settings.expire_after is None else settings.expire_after
-    gone = last_gone(pipeline)
+    gone, others = last_gone(pipeline), pipeline.other_tables()
 
     def expiry_of(path: Path, needed: Collection[int] = ()) -> Expired:
         return expire(
             pipeline.lake.catalog, pipeline.lake.identifier(path), needed=needed, keep_for=keep_for,
             none_before=gone.get(path[1]) if len(path) == 2 else None, now=doing.now, warn=doing.progress,
-            keep=settings.keep_versions, dry_run=doing.dry_run,
+            keep=settings.keep_versions, others=others, dry_run=doing.dry_run,
         )  # fmt: skip
 
     for path in system_paths(pipeline):
@@ -190,23 +198,27 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
 
 
 def _orphans(doing: _Doing) -> StepReport:
-    """Remove files that no version names and that no run can be about to commit."""
+    """Remove files of ours that no version names and that no run can be about to commit."""
     pipeline = doing.pipeline
     rule = orphan_rule(pipeline, doing.now - pipeline.settings.maintenance.orphans_after)
     tables = {path: table for path in maintained_paths(pipeline) if (table := pipeline.lake.table(path)) is not None}
     others, details, failed = folders_of_tables(tables), list[str](), list[str]()
-    files = freed = touched = 0
+    files = freed = touched = left = 0
+    naming = pipeline.other_tables()
     for path in tables:
         try:
-            found = find_orphans(pipeline, path, rule, others=others)
+            found = find_orphans(pipeline, path, rule, others=others, naming=naming)
             gone = found.files if doing.dry_run else remove_orphans(pipeline, path, found)
         except Exception as error:
             failed.append(f"{'.'.join(path)}: {fault_at(str(Step.ORPHANS), error).reason}")
             continue
         if gone:
             files, freed, touched = files + len(gone), freed + sum(one.bytes for one in gone), touched + 1
-            details.append(f"{'.'.join(path)}: {len(gone)} files, {sum(one.bytes for one in gone):,} bytes")
-    return StepReport(Step.ORPHANS, touched, freed, {"files": files}, tuple(details), tuple(failed))
+        if gone or found.left:
+            left += found.left
+            size = sum(one.bytes for one in gone)
+            details.append(f"{'.'.join(path)}: {len(gone)} files, {size:,} bytes{_left(found.left)}")
+    return StepReport(Step.ORPHANS, touched, freed, {"files": files, "left": left}, tuple(details), tuple(failed))
 
 
 _STEPS: Mapping[Step, Callable[[_Doing], StepReport]] = {

@@ -18,16 +18,23 @@ from pyiceberg.table import Table
 from dts_assets.flows.maintained_tables import Path
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.planning.orphans import OrphanRule, orphans_among
-from dts_assets.store.expiry import place_of
+from dts_assets.store.other_tables import OtherTables
+from dts_assets.store.strange_metadata import is_metadata, told_apart
 from dts_assets.store.table_files import LyingFile, lying_files, named_places
+from dts_assets.store.table_folders import location_of, wrote
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """The orphans of a table, oldest first, as the table stood in the file of metadata ``read_from``."""
+    """The orphans of a table, oldest first, as the table stood in the file of metadata ``read_from``.
+
+    ``left`` is the number of files beside them that are as old and that no version names: they stay, since another table names
+    them, or since no run of this project wrote them there.
+    """
 
     read_from: str = ""
     files: tuple[LyingFile, ...] = ()
+    left: int = 0
 
     @property
     def bytes(self) -> int:
@@ -43,25 +50,44 @@ def orphan_rule(pipeline: Pipeline, before: datetime) -> OrphanRule:
 
 def folders_of_tables(tables: Mapping[Path, Table]) -> frozenset[str]:
     """Return the folders of some tables, as :func:`dts_assets.store.expiry.folders_of` writes them."""
-    return frozenset(f"{place_of(table.location()).rstrip('/')}/" for table in tables.values())
+    return frozenset(map(location_of, tables.values()))
 
 
-def find_orphans(pipeline: Pipeline, path: Path, rule: OrphanRule, *, others: Collection[str] = ()) -> Orphans:
+def find_orphans(
+    pipeline: Pipeline,
+    path: Path,
+    rule: OrphanRule,
+    *,
+    others: Collection[str] = (),
+    naming: OtherTables | None = None,
+) -> Orphans:
     """Return the orphans of a table.
 
+    They are files that a run of this project wrote below the table's location, and that nobody names.
+
     There is none without a table, and none where its properties forbid that files are removed. ``others`` are the folders of
-    tables, whose files are not looked at but for its own.
+    tables, whose files are not looked at but for its own. ``naming`` are the tables that may name files of this one (None: all).
+
+    Raises:
+        LakeTableError: Another table, or one whose metadata lie there, cannot be read, so that nobody can say what it names.
     """
     table = pipeline.lake.table(path)
     if table is None or table.properties.get("gc.enabled", "true").lower() == "false":
         return Orphans()
-    own = f"{place_of(table.location()).rstrip('/')}/"
+    own = location_of(table)
     lying = list(lying_files(table, without=[one for one in others if one.startswith(own) and one != own]))
     table = pipeline.lake.table(path)  # what was committed since is named by it
     if table is None:
         return Orphans()
-    found = orphans_among(lying, named_places(table), rule)
-    return Orphans(table.metadata_location, tuple(sorted(found, key=lambda one: (one.written_at, one.place))))
+    named = named_places(table)
+    old = {one.place: one for one in orphans_among(lying, named, rule)}
+    mine = {place for place in old if wrote(table, place)}
+    strange = [one.place for one in lying if is_metadata(table, one.place) and one.place not in named]
+    ours, theirs = told_apart(table, strange) if mine or not old.keys().isdisjoint(strange) else (set(), set())
+    mine = (mine | ours.intersection(old)) - theirs
+    mine -= (naming or pipeline.other_tables()).naming(table, mine)
+    found = sorted((old[place] for place in mine), key=lambda one: (one.written_at, one.place))
+    return Orphans(table.metadata_location, tuple(found), len(old) - len(found))
 
 
 def remove_orphans(pipeline: Pipeline, path: Path, found: Orphans) -> Sequence[LyingFile]:

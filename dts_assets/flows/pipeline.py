@@ -37,6 +37,7 @@ from dts_assets.sources.source import Source
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.wire.format import WireFormat
 from dts_assets.wire.formats import wire_format
 
@@ -101,6 +102,10 @@ class Pipeline:
         """
         self.lake.require_format(self.name)
         return Ledger(self.lake.catalog, self.name)
+
+    def other_tables(self) -> OtherTables:
+        """Return the tables of the catalog that are asked before files of the subscription go."""
+        return OtherTables(self.lake.catalog, near=self.settings.maintenance.other_tables == "near")
 
     def cells(self, windows: Iterable[Window]) -> list[Cell]:
         """Return the cells of some windows in all Kafka partitions, window by window."""

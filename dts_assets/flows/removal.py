@@ -17,6 +17,7 @@ from dts_assets.flows.tables_plan import MARKED
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import lacking_from_now_on, removed
+from dts_assets.store.expiry import files_left
 
 _REMOVED, _ADDED = "it was removed", "it was removed and is added again"
 
@@ -29,7 +30,7 @@ def remove_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: 
     Raises:
         IncompatibleLakeError: The lake was built with other settings.
     """
-    dropped = 0
+    dropped, others = 0, pipeline.other_tables()
     with tables_turn(pipeline, progress):
         now = datetime.now(UTC)
         # First the note: if the rest is stopped, no run makes the tables again.
@@ -37,8 +38,10 @@ def remove_tables(pipeline: Pipeline, tables: Collection[TableId], *, progress: 
         register_removed(pipeline)
         for table in sorted(tables):
             for layer in reversed(LAYERS):  # also of layers that the settings no longer ask for
-                if pipeline.lake.drop(pipeline.table_path(layer.name, table)):
-                    progress(f"removal: the {layer.name} of {table} was dropped with its files")
+                gone = pipeline.lake.drop(pipeline.table_path(layer.name, table), others)
+                if gone is not None:
+                    left = f"; {files_left(gone.left)}" if gone.left else ""
+                    progress(f"removal: the {layer.name} of {table} was dropped with its files{left}")
                     dropped += 1
     return dropped
 

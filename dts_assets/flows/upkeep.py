@@ -86,10 +86,12 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
     """
     catalog = pipeline.lake.catalog
     keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
-    gone = last_gone(pipeline)
+    gone, others = last_gone(pipeline), pipeline.other_tables()
     for name in SYSTEM_TABLES:
         identifier = pipeline.lake.identifier(pipeline.path(name))
-        expire_snapshots(catalog, identifier, keep_for=keep_for, none_before=gone.get(name), warn=progress)
+        expire_snapshots(
+            catalog, identifier, keep_for=keep_for, none_before=gone.get(name), warn=progress, others=others
+        )
 
     def expire(table: TableId) -> None:
         # A table that no longer has a layer may get it back, and then goes on from where it stood.
@@ -98,7 +100,7 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
             if not layer.takes(pipeline.settings, table):
                 continue
             identifier = pipeline.lake.identifier(pipeline.table_path(layer.name, table))
-            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress)
+            expire_snapshots(catalog, identifier, needed=needed, keep_for=keep_for, warn=progress, others=others)
 
     for table in tables:
         try:

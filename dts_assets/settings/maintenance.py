@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator
 
@@ -68,6 +68,10 @@ class Maintenance(Part):
     keep_versions: int = Field(100, ge=1, description="The newest versions of a table that stay however old they are.")
     orphans_after: Duration = default_duration(
         "3d", "The age from which files that no version names are removed, at least a day."
+    )
+    other_tables: Literal["all", "near"] = Field(
+        "all",
+        description="The other tables of the catalog that are read before files go: all, or those that share a folder with ours.",
     )
     tags_after: Duration | None = Field(
         None, description="The age from which tags of moments go, those named cut-...; without it all stay."

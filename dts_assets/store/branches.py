@@ -20,7 +20,9 @@ from pyiceberg.table.snapshots import Snapshot, Summary
 
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.catalog_properties import of_file_stores
+from dts_assets.store.dropped_tables import Dropped
 from dts_assets.store.lake import Lake, TableState
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.versions import refuse_set_back
 
 
@@ -41,14 +43,14 @@ class BranchedLake(Lake):
             self._own = open_catalog(LakeLocation(str(self.branch), {**stores, "type": "sqlite"}))
         return self._own
 
-    def drop(self, path: Sequence[str]) -> bool:
-        """Forget a table of the branch, and return whether there was one. Its files stay, since the lake's are among them."""
+    def drop(self, path: Sequence[str], others: OtherTables | None = None) -> Dropped | None:
+        """Forget a table of the branch; None without one. Its files stay, since the lake's are among them."""
         assert path[1] == self.layer, "the lake's own tables are only read"
         try:
             self.catalog_of(path).drop_table(self.identifier(path))
         except NoSuchTableError:
-            return False
-        return True
+            return None
+        return Dropped()
 
     def begin(self, path: Sequence[str], version: TableState) -> Table:
         """Return a new table of the branch, with the rows of a version of the lake's own table.

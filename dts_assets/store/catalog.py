@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pyiceberg.typedef import Identifier
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DatabaseError
+from sqlalchemy.orm import Session
 
 from dts_assets.errors import UnwritableLakeError
 from dts_assets.store.avro_schemas import parse_schemas_once
@@ -117,7 +118,7 @@ class LakeLocation:
         return self.warehouse_uri.partition("://")[0]
 
 
-class _SqliteCatalog(SqlCatalog):
+class SqliteCatalog(SqlCatalog):
     """A catalog that reads each metadata file once, and makes its query for tables once.
 
     It does not read the files that it has written. Metadata files never change, and a refresh of twenty tables loads tables five
@@ -153,6 +154,20 @@ class _SqliteCatalog(SqlCatalog):
             _WRITTEN.clear()
         _WRITTEN[done.metadata_location] = done.metadata
         return done
+
+    def openers(self) -> Iterator[tuple[Identifier, Callable[[], Table]]]:
+        """Yield the names of all tables in the file, with their openers.
+
+        Programs may give the catalog different names; all are meant.
+        """
+        only_tables, wanted = self._iceberg_type_filter(), select(IcebergTables)
+        with Session(self.engine) as session:
+            found = list(session.scalars(wanted if only_tables is None else wanted.where(only_tables)))
+        for one in found:
+            yield (
+                (*Catalog.identifier_to_tuple(one.table_namespace), one.table_name),
+                partial(self._convert_orm_to_iceberg, one),
+            )
 
     @cached_property
     def _query(self) -> Select[Any]:
@@ -223,7 +238,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
     tables_left = 2
     while True:
         try:
-            return _SqliteCatalog(CATALOG, **properties)
+            return SqliteCatalog(CATALOG, **properties)
         except DatabaseError as error:
             # Another process may make each of the catalog's two tables between our look and our try.
             if tables_left and "already exists" in str(error):

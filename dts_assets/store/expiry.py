@@ -11,7 +11,6 @@ stay only the ones are read whose partitions and sequence numbers leave room for
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +28,9 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveS
 from pyiceberg.typedef import Identifier
 
 from dts_assets.store.data_files import partition_value
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.replacement_plan import field_names, may_meet
+from dts_assets.store.table_folders import may_go, place_of
 
 KEEP_SNAPSHOTS = 100
 """The number of newest Iceberg snapshots that always stay."""
@@ -53,20 +54,18 @@ Each expiry is a commit of its own.
 """
 
 
-_FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
-"""The properties that name folders of a table beside its location."""
-
-
 @dataclass(frozen=True, slots=True)
 class Expired:
     """The outcome of an expiry: the Iceberg snapshots that went, and their files.
 
     They alone held these files. The bytes are those of data, delete and manifest files; lists of manifests are not counted.
+    ``left`` are files that stay although no version holds them: another table names them, or no run of this project wrote them.
     """
 
     versions: int = 0
     files: int = 0
     bytes: int = 0
+    left: int = 0
 
 
 NOTHING_EXPIRED = Expired()
@@ -81,6 +80,7 @@ def expire_snapshots(
     none_before: datetime | None = None,
     now: datetime | None = None,
     warn: Callable[[str], None] = lambda line: None,
+    others: OtherTables | None = None,
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
@@ -95,8 +95,17 @@ def expire_snapshots(
         now=now,
         warn=warn,
         at_least=AT_ONCE,
+        others=others,
     )
+    if done.left:
+        warn(f"{'.'.join(identifier)}: {files_left(done.left)}")
     return done.versions
+
+
+def files_left(count: int) -> str:
+    """Return the sentence for files that stay although no version of their table holds them any more."""
+    words = "1 file stays" if count == 1 else f"{count:,} files stay"
+    return f"{words} that no version of it holds: another table names them, or no run of this project wrote them there"
 
 
 def expire(
@@ -110,16 +119,19 @@ def expire(
     warn: Callable[[str], None] = lambda line: None,
     at_least: int = 1,
     keep: int | None = None,
+    others: OtherTables | None = None,
     dry_run: bool = False,
 ) -> Expired:
     """Expire old Iceberg snapshots of a table with their files, and return what went.
 
     The ``keep`` newest snapshots stay (None: :data:`KEEP_SNAPSHOTS`), and so do snapshots younger than ``keep_for``, the
     ``needed`` snapshots (ids), and those of branches and tags. Of snapshots made before the instant ``none_before`` none stays
-    for being one of the newest. A file that another Iceberg snapshot holds stays, and so does one outside of the table's folders.
+    for being one of the newest. A file that another Iceberg snapshot holds stays, and so does one that no run of this project
+    wrote in the table's folders, or that one of the ``others`` names (None: all tables of the catalog are asked).
+
     A table that is not there, that somebody else is committing to, or of which fewer than ``at_least`` would go, is left alone.
-    So is one with a version that cannot be read, one whose properties forbid it, and one whose catalog gives no answer; ``warn``
-    is told why. A ``dry_run`` says what would go and changes nothing.
+    So is one with a version that cannot be read, one beside tables that cannot be read, one whose properties forbid it, and one
+    whose catalog gives no answer; ``warn`` is told why. A ``dry_run`` says what would go and changes nothing.
     """
     try:
         table = catalog.load_table(identifier)
@@ -137,13 +149,15 @@ def expire(
         return NOTHING_EXPIRED
     ids = frozenset(one.snapshot_id for one in gone)
     stay = [one for one in table.metadata.snapshots if one.snapshot_id not in ids]
+    others = OtherTables(catalog) if others is None else others
     try:
-        unused = _held_by_these_alone(table, gone, stay)
+        held = _held_by_these_alone(table, gone, stay)
+        unused = _that_may_go(table, held, others)
     except Exception as error:  # whatever a damaged or foreign file makes its reader raise
-        warn(f"{name}: {len(gone)} old versions stay, because a version of the table cannot be read: {error}")
+        warn(f"{name}: {len(gone)} old versions stay, because it cannot be read which files they alone hold: {error}")
         return NOTHING_EXPIRED
     if dry_run:
-        return Expired(len(gone), len(unused), sum(unused.values()))
+        return Expired(len(gone), len(unused), sum(unused.values()), len(held) - len(unused))
     after = _without(catalog, identifier, table, sorted(ids))
     if after is None:
         return NOTHING_EXPIRED
@@ -152,13 +166,14 @@ def expire(
         warn(f"{name}: the catalog did not say whether it forgot {len(gone)} old versions, so no file was removed")
         return NOTHING_EXPIRED
     if left != {one.snapshot_id for one in stay}:  # somebody made a version meanwhile, on a branch of its own
-        unused = _held_by_these_alone(table, gone, after.metadata.snapshots)
+        held = _held_by_these_alone(table, gone, after.metadata.snapshots)
+        unused = _that_may_go(table, held, others)
     files = size = 0
     for path, length in unused.items():
         with suppress(OSError):  # a file that cannot be removed is an orphan, which harms nothing
             table.io.delete(path)
             files, size = files + 1, size + length
-    return Expired(len(gone), files, size)
+    return Expired(len(gone), files, size, len(held) - len(unused))
 
 
 def superfluous(
@@ -198,10 +213,31 @@ def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequen
     return table
 
 
-def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[Snapshot]) -> dict[str, int]:
-    """Return the paths in the table's folders that ``gone`` can reach and ``stay`` cannot, with their bytes.
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The files that versions alone hold: data and delete files, and manifests and lists, each with its bytes."""
 
-    They are lists, manifests and files; the bytes of lists are not known.
+    data: Mapping[str, int]
+    metadata: Mapping[str, int]
+
+    def __len__(self) -> int:
+        return len(self.data) + len(self.metadata)
+
+
+def _that_may_go(table: Table, held: _Held, others: OtherTables) -> dict[str, int]:
+    """Return the paths, with their bytes, that this project may remove.
+
+    Raises:
+        LakeTableError: Another table cannot be read, so that nobody can say.
+    """
+    found = {path: size for path, size in held.data.items() if may_go(table, place_of(path), metadata=False)}
+    found |= {path: size for path, size in held.metadata.items() if may_go(table, place_of(path), metadata=True)}
+    named = others.naming(table, set(map(place_of, found)))
+    return {path: size for path, size in found.items() if place_of(path) not in named}
+
+
+def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[Snapshot]) -> _Held:
+    """Return what ``gone`` can reach and ``stay`` cannot; the bytes of lists are not known.
 
     A file that is live in a version that goes stands in one of its manifests. If a version that stays has this manifest, it
     holds the file, too. So the files are looked for in the other manifests.
@@ -214,10 +250,10 @@ def _held_by_these_alone(table: Table, gone: Sequence[Snapshot], stay: Sequence[
     for entry in _live(table, _with_room(table, kept.values(), lost.values())):
         lost.pop(entry.data_file.file_path, None)
     lists = {one.manifest_list for one in gone} - {one.manifest_list for one in stay}
-    mine = tuple(folders_of(table))
-    found = {path: int(entry.data_file.file_size_in_bytes) for path, entry in lost.items()}
-    found |= {path: int(one.manifest_length) for path, one in dropped.items()} | dict.fromkeys(sorted(lists), 0)
-    return {path: size for path, size in found.items() if place_of(path).startswith(mine)}
+    return _Held(
+        {path: int(entry.data_file.file_size_in_bytes) for path, entry in lost.items()},
+        {path: int(one.manifest_length) for path, one in dropped.items()} | dict.fromkeys(sorted(lists), 0),
+    )
 
 
 def _live(table: Table, manifests: Iterable[ManifestFile]) -> Iterable[ManifestEntry]:
@@ -252,17 +288,3 @@ def _partitions(names: Sequence[str], entries: Iterable[ManifestEntry]) -> Mappi
         for number, name in enumerate(names)
     }
     return {name: values for name, values in found.items() if None not in values}
-
-
-def folders_of(table: Table) -> tuple[str, ...]:
-    """Return the folders that are the table's own, as :func:`place_of` writes them, with a slash at the end.
-
-    Files elsewhere may be those of other tables, which it only borrows.
-    """
-    named = [table.location(), *(table.properties[name] for name in _FOLDERS if name in table.properties)]
-    return tuple(place_of(one).rstrip("/") + "/" for one in named)
-
-
-def place_of(path: str) -> str:
-    """Return a path without its scheme, which engines write differently: ``file:/lake``, ``file:///lake``; ``s3``, ``s3a``."""
-    return re.sub(r"^(file:/*(?=/)|[a-z0-9]+://)", "", path)

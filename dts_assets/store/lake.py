@@ -30,10 +30,12 @@ from dts_assets.store.converted_columns import PlannedColumns, converted
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
+from dts_assets.store.dropped_tables import Dropped, drop_table
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile, file_io
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.layouts import is_laid_out, lay_out
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema, with_fields
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.staged_tables import PlannedChange, SchemaState
@@ -163,18 +165,14 @@ class Lake:
         self.require_format(path[0])
         return ensure_table(self.catalog_of(path), self.identifier(path), layout)
 
-    def drop(self, path: Sequence[str]) -> bool:
-        """Remove a table with all its files, and return whether there was one.
+    def drop(self, path: Sequence[str], others: OtherTables | None = None) -> Dropped | None:
+        """Remove a table with its files; see :func:`dts_assets.store.dropped_tables.drop_table`. None without a table.
 
         Raises:
             LakeFormatError: Another version of dts-assets made the subscription's tables.
         """
         self.require_format(path[0])
-        try:
-            self.catalog_of(path).purge_table(self.identifier(path))
-        except NoSuchTableError:
-            return False
-        return True
+        return drop_table(self.catalog_of(path), self.identifier(path), others)
 
     def remember(self, path: Sequence[str], layout: TableLayout, *, name: str, value: str, again: bool = False) -> None:
         """Keep a fact in the properties of a table, which is created if it is not there.

@@ -39,6 +39,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.replacement_plan import Plan, Touched
+from dts_assets.store.table_folders import OWN_SIGN
 
 MERGE_AT = 20
 """The number of manifests less than half full from which they are merged."""
@@ -120,7 +121,7 @@ class NewVersion:
         head = self.table.current_snapshot()
         parent = head.snapshot_id if head is not None else None
         sequence_number = self.table.metadata.next_sequence_number()
-        path = self._new_path(f"snap-{self.snapshot_id}-0-{uuid.uuid4()}.avro")
+        path = self._new_path(f"snap-{self.snapshot_id}-0-{OWN_SIGN}{uuid.uuid4()}.avro")
         with write_manifest_list(
             format_version=self.table.metadata.format_version,
             output_file=self.table.io.new_output(path),
@@ -191,7 +192,7 @@ class NewVersion:
         return made
 
     def _manifest(self, spec_id: int, entries: Sequence[ManifestEntry], content: ManifestContent) -> ManifestFile:
-        path = self._new_path(f"{uuid.uuid4()}-m0.avro")
+        path = self._new_path(f"{OWN_SIGN}{uuid.uuid4()}-m0.avro")
         with self._writer(spec_id, path, content) as writer:
             for entry in entries:
                 writer.add_entry(entry)

@@ -15,12 +15,10 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from dts_assets.store.expiry import folders_of, place_of
+from dts_assets.store.table_folders import FOLDER_PROPERTIES, folders_of, place_of
 
 _OWN = ("data", "metadata")
 """The folders in a table's location that its files lie in. Beside them other tables may have theirs."""
-
-_PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,9 @@ def lying_files(table: Table, *, without: Collection[str] = ()) -> Iterator[Lyin
     """Yield the files that lie in a table's own folders, but not in those of other tables (``without``)."""
     properties, seen = table.properties, set[str]()
     location = table.location().rstrip("/")
-    folders = [f"{location}/{name}" for name in _OWN] + [properties[name] for name in _PLACES if name in properties]
+    folders = [f"{location}/{name}" for name in _OWN] + [
+        properties[name] for name in FOLDER_PROPERTIES if name in properties
+    ]
     own = set(folders_of(table))
     others = tuple(one for one in without if one not in own)
     io = PyArrowFileIO(table.io.properties)

@@ -46,7 +46,7 @@ from sqlalchemy.exc import OperationalError
 
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.store import registry
-from dts_assets.store.catalog import _SqliteCatalog
+from dts_assets.store.catalog import SqliteCatalog
 
 
 class Way(StrEnum):
@@ -293,7 +293,7 @@ def caught(effects: Effects, ground: Catches) -> Iterator[None]:
 def catch_sqlite(effects: Effects, patch: pytest.MonkeyPatch) -> None:
     """Have the calls of a SQLite catalog counted."""
     for name, (lands, writes) in _CATALOG.items():
-        patch.setattr(_SqliteCatalog, name, _asked(effects, name, lands, writes))
+        patch.setattr(SqliteCatalog, name, _asked(effects, name, lands, writes))
 
 
 class SqliteAlone:
@@ -310,7 +310,7 @@ def _kind(location: str) -> str:
 
 
 def _asked(effects: Effects, name: str, lands: bool, writes: bool) -> Callable[..., Any]:
-    real = getattr(_SqliteCatalog, name)
+    real = getattr(SqliteCatalog, name)
 
     def ask(catalog: Any, *asked: Any, **named: Any) -> Any:
         table = (asked or tuple(named.values()))[0]

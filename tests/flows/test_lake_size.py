@@ -73,7 +73,7 @@ def test_orphans_are_counted_as_bytes_of_nobody(harness: Harness) -> None:
     path = harness.pipeline.table_path("snapshot", table_id("one"))
     table = harness.pipeline.lake.table(path)
     assert table is not None
-    left = Path(table.location().removeprefix("file://")) / "data" / "killed" / "a.parquet"
+    left = Path(table.location().removeprefix("file://")) / "data" / "killed" / f"0-{'a' * 32}.parquet"
     left.parent.mkdir()
     left.write_bytes(b"0" * 1234)
     os.utime(left, times=(0, 0))

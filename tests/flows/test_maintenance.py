@@ -23,9 +23,9 @@ from dts_assets.model.maintenance import Step, StepReport
 from dts_assets.planning import compactions
 from dts_assets.planning.orphans import OrphanRule
 from dts_assets.settings.maintenance import Maintenance
-from dts_assets.store.expiry import place_of
 from dts_assets.store.files import TableWriter
 from dts_assets.store.table_files import named_places
+from dts_assets.store.table_folders import OWN_SIGN, place_of
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -36,6 +36,7 @@ from tests.tiers import chosen
 DAY = timedelta(days=1)
 EAGER = {"expire_after": "1s", "keep_versions": 1, "orphans_after": "1d", "steps": [str(one) for one in Step]}
 LATER = 10 * DAY
+OURS = f"0-{'a' * 32}.parquet"
 WINDOWS = 4
 
 
@@ -142,10 +143,12 @@ def test_orphans_go_and_nothing_else(harness: Harness) -> None:
     table = lake.table(harness.pipeline.path("changelog", "bank", "one"))
     assert table is not None
     root = Path(table.location().removeprefix("file://"))
+    killed, manifest = f"data/killed/{OURS}", f"metadata/{OWN_SIGN}left-m0.avro"
     placed = {
-        "data/killed/a.parquet": 9 * DAY, "data/busy/a.parquet": 9 * DAY, "data/busy/b.parquet": timedelta(0),
-        "data/young/a.parquet": DAY / 2, "metadata/left.avro": 9 * DAY, "metadata/new.avro": timedelta(0),
-        "notes.txt": 99 * DAY, "other/data/a.parquet": 99 * DAY,
+        killed: 9 * DAY, f"data/busy/{OURS}": 9 * DAY, f"data/busy/1-{OURS}": timedelta(0),
+        f"data/young/{OURS}": DAY / 2, manifest: 9 * DAY, f"metadata/{OWN_SIGN}new-m0.avro": timedelta(0),
+        "notes.txt": 99 * DAY, f"other/data/{OURS}": 99 * DAY,
+        "data/killed-too/a.parquet": 9 * DAY, "metadata/left.avro": 9 * DAY,
     }  # fmt: skip
     for name, age in placed.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -156,9 +159,9 @@ def test_orphans_go_and_nothing_else(harness: Harness) -> None:
     assert on_disk(harness) == before
     done = maintained(harness, Step.ORPHANS, after=timedelta(0))[Step.ORPHANS]
     gone = {str(Path(path).relative_to(root)) for path in before if path not in on_disk(harness)}
-    assert gone == {"data/killed/a.parquet", "metadata/left.avro"}
+    assert gone == {killed, manifest}
     assert told == done
-    assert (done.tables, done.freed_bytes, done.numbers) == (1, 20, {"files": 2})
+    assert (done.tables, done.freed_bytes, done.numbers) == (1, 20, {"files": 2, "left": 2})
     assert harness.everything() == rows
     read_every_version(harness)
 
@@ -170,7 +173,8 @@ def test_a_table_that_forbids_it_keeps_its_orphans(harness: Harness) -> None:
     assert table is not None
     with table.transaction() as transaction:
         transaction.set_properties({"gc.enabled": "false"})
-    file = Path(table.location().removeprefix("file://")) / "data" / "killed.parquet"
+    file = Path(table.location().removeprefix("file://")) / "data" / "killed" / OURS
+    file.parent.mkdir()
     file.write_bytes(b"x")
     os.utime(file, times=(0, 0))
     assert maintained(harness, Step.ORPHANS)[Step.ORPHANS].details == ()
@@ -187,7 +191,7 @@ def test_files_of_a_run_that_holds_its_lease_stay_however_long_it_takes(harness:
             assert stored is not None
             writer.write(stored.scan().to_arrow().combine_chunks().to_batches()[0])
             files = writer.close()
-        assert maintained(harness, Step.ORPHANS, after=LATER)[Step.ORPHANS].numbers == {"files": 0}
+        assert maintained(harness, Step.ORPHANS, after=LATER)[Step.ORPHANS].numbers == {"files": 0, "left": 0}
         harness.pipeline.lake.replace(path, {}, files)
     assert sorted(map(str, harness.rows("snapshot", "bank", "one"))) == sorted(map(str, rows))
 
@@ -383,12 +387,12 @@ def test_folders_of_other_tables_are_no_orphans(harness: Harness) -> None:
     path = harness.pipeline.table_path("snapshot", table_id("one"))
     table = harness.pipeline.lake.table(path)
     assert table is not None
-    inner = Path(table.location().removeprefix("file://")) / "data" / "inner" / "data"
+    inner = Path(table.location().removeprefix("file://")) / "data" / "inner"
     inner.mkdir(parents=True)
-    (inner / "a.parquet").write_bytes(b"x")
-    os.utime(inner / "a.parquet", times=(0, 0))
+    (inner / OURS).write_bytes(b"x")
+    os.utime(inner / OURS, times=(0, 0))
     rule = OrphanRule(datetime.now(UTC) - DAY)
-    others = {*folders_of_tables({path: table}), f"{inner.parent}/"}
+    others = {*folders_of_tables({path: table}), f"{inner}/"}
     assert find_orphans(harness.pipeline, path, rule, others=others).files == ()
     assert len(find_orphans(harness.pipeline, path, rule).files) == 1
 

@@ -78,7 +78,7 @@ def test_old_versions_and_orphans_go_and_all_else_stays(harness: Harness) -> Non
     path = harness.pipeline.table_path("snapshot", table_id("items"))
     table = harness.pipeline.lake.table(path)
     assert table is not None
-    left = f"{table.location()}/data/killed/a.parquet"
+    left = f"{table.location()}/data/killed/0-{'a' * 32}.parquet"
     with table.io.new_output(left).create() as stream:
         stream.write(b"0123456789")
     scheme, netloc, key = PyArrowFileIO.parse_location(left, table.io.properties)

@@ -1,0 +1,140 @@
+"""The other tables of a catalog, asked before files are removed.
+
+A file that one of them names stays.
+
+Programs let tables share files (Spark's ``add_files``, a table that is registered twice), and manifests alone say which. No run
+of this project names a file outside of its own table's folders, so its tables are read only where folders overlap. All other ones
+are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+
+from dts_assets.errors import LakeTableError
+from dts_assets.store.catalog import SqliteCatalog
+from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, SOURCE_TABLE_PROPERTY, SYSTEM_TABLES
+from dts_assets.store.table_files import named_places
+from dts_assets.store.table_folders import folders_of
+
+_GONE = (NoSuchTableError, NoSuchIcebergTableError, NoSuchNamespaceError, FileNotFoundError)
+"""The errors of a table that is gone, or that only its name is left of."""
+
+_CANNOT_TELL = "its files are not known, so no file that it may name can be removed"
+_WAY_OUT = "let it be read, or drop it from the catalog; maintenance.other_tables: near leaves it out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A table, as it was when the catalog was read: its folders, and whether this project made it."""
+
+    folders: tuple[str, ...]
+    ours: bool
+    table: Table
+
+
+@dataclass(slots=True)
+class OtherTables:
+    """The tables of a catalog as they stand when they are first asked for. One is used for one pass over many tables.
+
+    ``near`` says that only those are read whose folders overlap with those of the table whose files go.
+    """
+
+    catalog: Catalog
+    near: bool = False
+    _found: list[_Other] | None = field(default=None, init=False, repr=False)
+    _names: dict[tuple[int, bool], frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+
+    def naming(self, table: Table, places: Collection[str]) -> set[str]:
+        """Return those of a table's places that another table names.
+
+        Raises:
+            LakeTableError: Another table cannot be read, so that nobody can say.
+        """
+        found, folders = set[str](), folders_of(table)
+        for number, other in enumerate(self._others() if places else ()):
+            near = _overlap(folders, other.folders)
+            if (near or not (other.ours or self.near)) and not _is_same(other.table, table):
+                found.update(self._named(number, other, near).intersection(places))
+        return found
+
+    def _others(self) -> list[_Other]:
+        if self._found is None:
+            opened = list(_opened(self.catalog))
+            made = {one.name()[:-1] for one in opened if _has_format(one)}
+            self._found = [_Other(folders_of(one), _is_ours(one, made), one) for one in opened]
+        return self._found
+
+    def _named(self, number: int, other: _Other, near: bool) -> frozenset[str]:
+        """Return the places that a table names.
+
+        Of one that shares no folder they are those outside of its own folders.
+        """
+        if (number, near) not in self._names:
+            with _readable(other.table.name()):
+                named = named_places(other.table)
+            self._names[number, near] = frozenset(one for one in named if near or not one.startswith(other.folders))
+        return self._names[number, near]
+
+
+def _is_same(one: Table, other: Table) -> bool:
+    return one.name() == other.name() and one.metadata.table_uuid == other.metadata.table_uuid
+
+
+def _overlap(some: Collection[str], others: Collection[str]) -> bool:
+    return any(one.startswith(other) or other.startswith(one) for one in some for other in others)
+
+
+def _has_format(table: Table) -> bool:
+    return table.name()[-1] == FORMAT_TABLE and FORMAT_PROPERTY in table.properties
+
+
+def _is_ours(table: Table, namespaces: Collection[Identifier]) -> bool:
+    """Return whether a subscription made a table. ``namespaces`` are those of subscriptions' own tables."""
+    *namespace, name = table.name()
+    return SOURCE_TABLE_PROPERTY in table.properties or (tuple(namespace) in namespaces and name in SYSTEM_TABLES)
+
+
+def _opened(catalog: Catalog) -> Iterator[Table]:
+    """Yield all tables of a catalog, those of other names in the same SQLite file among them.
+
+    Raises:
+        LakeTableError: A table, or the list of all, cannot be read.
+    """
+    for name, open_table in catalog.openers() if isinstance(catalog, SqliteCatalog) else _openers(catalog):
+        with suppress(*_GONE), _readable(name):
+            yield open_table()
+
+
+def _openers(catalog: Catalog) -> Iterator[tuple[Identifier, Callable[[], Table]]]:
+    with _readable(("",)):
+        spaces = list(catalog.list_namespaces())
+    while spaces:
+        space = spaces.pop()
+        with suppress(*_GONE), _readable(space):
+            spaces += [one for one in catalog.list_namespaces(space) if len(one) > len(space)]
+            for name in catalog.list_tables(space):
+                yield name, partial(catalog.load_table, name)
+
+
+@contextmanager
+def _readable(name: Identifier) -> Iterator[None]:
+    """Say which table, namespace or catalog cannot be read.
+
+    Raises:
+        LakeTableError: It cannot be read; it is not just gone.
+    """
+    try:
+        yield
+    except (*_GONE, LakeTableError):
+        raise
+    except Exception as error:  # whatever a damaged or foreign file makes its reader raise
+        raise LakeTableError(".".join(name) or "the catalog", _CANNOT_TELL, _WAY_OUT) from error
