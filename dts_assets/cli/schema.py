@@ -12,6 +12,7 @@ from dts_assets.cli.main import config_option, settings_of, table_of
 from dts_assets.cli.tables import chosen_subscription, table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
+from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.schema_moments import SchemaAnswer, schema_at
 from dts_assets.model.tables import TableId
@@ -115,7 +116,7 @@ _TEXTS = ("position", "time (UTC)", "window", "change")
 def _show_columns(console: Console, pipeline: Pipeline, table: TableId, schema: TableSchema) -> None:
     key, rule_of = (
         {folded(name): place for place, name in enumerate(schema.key, 1)},
-        pipeline.settings.rule_finder(table),
+        rule_finder(pipeline, pipeline.settings.routes.lake_table(table)),
     )
     shown = table_of("", texts=("column", "type", "key", "NULL", "default", "character set", "more"), numbers=())
     for column in schema.columns:

@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, UNKNOWN_PROPERTY
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import rule_on
@@ -121,7 +122,7 @@ def paired_columns(
         names = {one.name: one.source for one in present.columns}
         reason = "the policy for schema changes decides about it"
         left_out = {one.name: reason for one in present.columns if one.place}
-    rule_of, by_name = pipeline.settings.rule_finder(table), {flat_name(one.name): one for one in columns}
+    rule_of, by_name = rule_finder(pipeline, table), {flat_name(one.name): one for one in columns}
     for name, source in names.items():
         rule = rule_on(by_name.get(name, Column(source, "string", is_key=False)), rule_of)
         if rule is not None:

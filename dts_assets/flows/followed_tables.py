@@ -11,7 +11,9 @@ from functools import cached_property
 
 from dts_assets.flows.known_tables import known_sources, known_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.schema_history import RULES, related_tables, stored_statements
+from dts_assets.flows.reached_rules import rule_finder
+from dts_assets.flows.schema_history import RULES, related_tables
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.told_shards import told_of_shards
 from dts_assets.model.column_rules import RuleKind
 from dts_assets.model.columns import Column, mysql_type, widened
@@ -152,7 +154,7 @@ class FollowedTables:
 
     def _readers(self, table: TableId) -> _Readers:
         settings = self.pipeline.settings
-        rule_of, declared = settings.rule_finder(table), settings.types_of(table)
+        rule_of, declared = rule_finder(self.pipeline, table), settings.types_of(table)
 
         def lake_type(column: SchemaColumn) -> str:
             if (rule := rule_of(column.name)) is not None and rule.kind is not RuleKind.DROP:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dts_assets.flows.layers import SQL
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
@@ -229,10 +230,15 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
         register_shapes(pipeline, {})
     return {
-        table: stored_columns(entry.shape, pipeline.settings.rule_finder(table))
+        table: stored_columns(entry.shape, rule_finder(pipeline, table))
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.decoded_sources(table, entry.sources)
     }
+
+
+def registered_columns(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
+    """Return every known table with all columns that events told, whatever rules make of them."""
+    return {table: entry.shape for table, entry in (_registered_tables(pipeline) or {}).items()}
 
 
 def known_sources(pipeline: Pipeline) -> dict[TableId, tuple[TableId, ...]]:
@@ -261,7 +267,7 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
         soft = DELETED_AT in settings.snapshot_columns(table)
         rules = table_rules(
             shape,
-            settings.rule_finder(table),
+            rule_finder(pipeline, table),
             settings.row_filter(table),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),

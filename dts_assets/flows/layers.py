@@ -208,7 +208,7 @@ def _make_rows(name: str, work: LayerWork) -> Mapping[TableId, LayerOutcome]:
 
 
 def _changelog_versions(name: str, pipeline: Pipeline, table: TableId) -> Collection[int]:
-    from dts_assets.flows.snapshots import changelog_versions
+    from dts_assets.flows.stored_snapshots import changelog_versions
 
     return changelog_versions(pipeline, name, table)
 

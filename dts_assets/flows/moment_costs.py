@@ -10,15 +10,15 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.moments import MomentPlan
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.snapshots import by_window
+from dts_assets.flows.stored_snapshots import by_window
 from dts_assets.model.tables import TableId
 from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
+from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
     TableWindow,
     plan_snapshot,
-    replaced_windows,
     windows_by_table,
 )
 

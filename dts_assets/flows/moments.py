@@ -24,7 +24,8 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.snapshots import advance_rows, stored_state
+from dts_assets.flows.snapshots import advance_rows
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.flows.this_process import this_process
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -34,6 +34,7 @@ from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.source import Source
+from dts_assets.stages.reached_tables import Reached
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.lake import Lake
 from dts_assets.store.ledger import Ledger
@@ -92,6 +93,11 @@ class Pipeline:
             WireFormatError: No package registers the format, or its schema file cannot be read or used.
         """
         return wire_format(self.settings.format, self.settings.format_settings)
+
+    @cached_property
+    def reached(self) -> dict[int | None, Mapping[TableId, frozenset[Reached]]]:
+        """The tables that rows of tables reach, as statements say, by the version of the table ``ddl`` that they were read of."""
+        return {}
 
     @property
     def ledger(self) -> Ledger:

@@ -5,24 +5,23 @@ What was read up to the frontier counts: it is complete, so that later windows c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
 import numpy as np
-import pyarrow as pa
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
-from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.stages.row_places import positions_of
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
@@ -31,11 +30,6 @@ from dts_assets.wire.ddl.told_schemas import told_shapes
 
 RULES = ServerRules()
 """The rules of a server of which nothing is known but that it is of the MySQL family."""
-
-DDL_COLUMNS = (
-    "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
-    "database", "sql", "effect", "source_type",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +128,3 @@ def related_tables(
         related |= found
         left += found
     return frozenset(related)
-
-
-def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:
-    """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
-    for rows in _ddl_rows(pipeline, starts):
-        yield from source_statements(rows)
-
-
-def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[pa.RecordBatch]:
-    path = pipeline.path("ddl")
-    rectangle: dict[str, set[object]] = (
-        {"stage": {"tables"}} if starts is None else {"window_start": set(starts), "stage": {"tables"}}
-    )
-    files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle)
-    store = pipeline.lake.file_store(path) if files else None
-    for file in files:
-        assert store is not None, "files have a store"
-        yield from read_batches(
-            store, [file.path], DDL_COLUMNS, optional=("source_type",)
-        )  # an earlier version had none

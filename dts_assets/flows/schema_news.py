@@ -12,7 +12,7 @@ from datetime import datetime
 
 from dts_assets.flows.known_tables import known_sources, source_types
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.schema_history import stored_statements
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.tables import TableId

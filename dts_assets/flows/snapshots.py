@@ -34,6 +34,7 @@ from dts_assets.flows.following_shards import (
 from dts_assets.flows.known_tables import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reached_rules import passed_before
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.schema_stops import stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
@@ -41,6 +42,7 @@ from dts_assets.flows.snapshot_counts import Counts
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
+from dts_assets.flows.stored_snapshots import by_window, stored_state
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
@@ -52,19 +54,17 @@ from dts_assets.planning.counts_needed import StoredSnapshot
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
 from dts_assets.planning.pauses import Fault
+from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
-    SnapshotState,
     has_other_policy,
     needs_schemas,
     needs_statements,
     plan_snapshot,
-    replaced_windows,
 )
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.history_statements import MOVED
 from dts_assets.stages.merged_schemas import FollowedShards
-from dts_assets.store.lake import StoredFile, TableState
 from dts_assets.store.schemas import history_layout, snapshot_layout
 
 _LAYOUTS = {SNAPSHOT.name: snapshot_layout, HISTORY.name: history_layout}
@@ -123,7 +123,8 @@ class _Opened:
 
     The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
     it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
-    its rows. ``stood_at`` is the frontier of the rows that stand even then.
+    its rows. ``stood_at`` is the frontier of the rows that stand even then, ``passed`` the text of the rules that the rows of its
+    changelogs have passed because of other tables.
     """
 
     current: int | None
@@ -131,6 +132,7 @@ class _Opened:
     stored: StoredSnapshot
     anew: bool
     stood_at: Frontier
+    passed: str
 
 
 def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
@@ -138,8 +140,12 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, tuple(work.tables[table])))
     current, before = stored_state(pipeline, layer.name, table)
+    passed = passed_before(pipeline, table)
     anew = current is not None and (
-        work.anew or STATE_PROPERTY not in current.properties or before.added != layer.added(pipeline.settings, table)
+        work.anew
+        or STATE_PROPERTY not in current.properties
+        or before.added != layer.added(pipeline.settings, table)
+        or before.passed != passed
     )
     stood_at, before = before.frontier, EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
@@ -162,6 +168,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
         ),
         anew,
         stood_at,
+        passed,
     )
 
 
@@ -185,6 +192,7 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
     )
     if (plan := planned()).doubts_keys:
         plan = planned(told=counts.told_keys(table))
+    plan = replace(plan, state=replace(plan.state, passed=opened.passed))
     columns = tuple(work.tables[table])
     return SnapshotJob(
         layer,
@@ -408,30 +416,6 @@ def _laid_out(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -
 def _followed(job: SnapshotJob, found: Following) -> SnapshotJob:
     state = replace(job.plan.state, present=found.present, unfit=job.plan.state.unfit or found.changes.may_be_unfit)
     return replace(job, columns=found.columns, plan=replace(job.plan, state=state, spans=()), following=found)
-
-
-def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableState | None, SnapshotState]:
-    """Return the Iceberg snapshot of a layer's table, and the state that it carries."""
-    stored = pipeline.lake.state(pipeline.table_path(layer, table))
-    text = None if stored is None else stored.properties.get(STATE_PROPERTY)
-    return stored, EMPTY_STATE if text is None else SnapshotState.of_text(text)
-
-
-def by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
-    """Return the paths of changelog files by the starts of their windows."""
-    found: dict[datetime, set[str]] = {}
-    for file in files:
-        found.setdefault(file.partition["window_start"], set()).add(file.path)
-    return {start: frozenset(paths) for start, paths in found.items()}
-
-
-def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[int, ...]:
-    """Return the Iceberg snapshot of the changelog that a layer's table was made from.
-
-    The next run works on the difference to it.
-    """
-    made_from = stored_state(pipeline, layer, table)[1].changelog_snapshot
-    return () if made_from is None else (made_from,)
 
 
 def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, committed: bool) -> LayerOutcome:

@@ -16,6 +16,7 @@ from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.known_tables import known_sources, lake_shapes, source_types
 from dts_assets.flows.layers import CHANGELOG, SQL, LayerWork
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.reports import LayerOutcome, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.statement_tasks import StatementResult, StatementTask, write_statements
@@ -199,7 +200,7 @@ class WrittenColumns:
         shapes = [row for row in lake_shapes(pipeline, windows) if row.table in tables]
         counts = [row for row in pipeline.ledger.window_tables(windows) if row.table in tables]
         told = told_columns(counts, shapes, tables)
-        rules, sources = pipeline.settings.rule_finder, known_sources(pipeline)
+        rules, sources = partial(rule_finder, pipeline), known_sources(pipeline)
         return cls(tables, source_types(pipeline), _described(shapes), told, dialect, rules, sources)
 
     def table(self, table: TableId, start: datetime) -> StatementTable:

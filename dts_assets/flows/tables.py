@@ -12,12 +12,13 @@ from typing import TypeVar
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
-from dts_assets.flows.known_tables import known_tables, routed_shapes
+from dts_assets.flows.known_tables import known_tables, registered_columns, routed_shapes
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.renamed_tables import register_renamed
 from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.ruled_changelogs import forget_plain_versions, pass_rules
 from dts_assets.flows.schema_news import schema_news
 from dts_assets.flows.settling import settle_days
 from dts_assets.flows.tables_commit import Written, commit_tables, quarantined_entries
@@ -103,8 +104,13 @@ def _materialize(
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
+    unruled = pass_rules(
+        pipeline, _with_changelog(pipeline), spark=spark, progress=progress
+    )  # by the statements of this run, too
+    written = replace(written, faults={**unruled, **written.faults})
     advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, progress)
+    forget_plain_versions(pipeline, progress)
     upkeep = _upkeep(plan, advanced, written)
     if defer is not None:
         defer(upkeep)
@@ -118,6 +124,12 @@ def _materialize(
         next((result.decoder for result in decoded.results), ""),
         {**plan.paused, **{row.table: row for row in advanced.failed}},
     )
+
+
+def _with_changelog(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
+    """Return the tables whose changelogs may be there, with all columns that events told."""
+    removed = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
+    return {table: columns for table, columns in registered_columns(pipeline).items() if table not in removed}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
+    registered_columns,
     routed_shapes,
     ruled_tables,
     rules_without_columns,
@@ -27,6 +28,7 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
+from dts_assets.flows.ruled_changelogs import pass_rules
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_routes import refused_by_routes
 from dts_assets.flows.table_rules import tables_to_refuse
@@ -142,13 +144,16 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
+    shown = registered_columns(pipeline)
+    mine = {table: shown[table] for table in tables if table in shown}
+    unruled = pass_rules(pipeline, mine, spark=spark, progress=progress, makes=tables)
+    tables = {table: columns for table, columns in tables.items() if table not in unruled}
     rules = ruled_tables(pipeline, tables)
     routes = pipeline.settings.routes
     sources = known_sources(pipeline) if routes else {}
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
     refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
-    mine = {table: some for table, some in sources.items() if table in tables}
-    refused |= refused_by_routes(routes, mine, shapes)
+    refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
     if idle := rules_without_columns(pipeline):
         progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
@@ -174,7 +179,7 @@ def _decode(
         tuple(result.without(unwritten) for result in done),
         before,
         {table: head for table, (head, _) in opened.results.items()},
-        faults={**refused, **unconverted, **opened.faults, **unwritten},
+        faults={**unruled, **refused, **unconverted, **opened.faults, **unwritten},
     )
 
 

@@ -157,17 +157,17 @@ class Routes:
             return ()
         return (database, *(ANY_PART for _ in merge.columns[1:]))
 
-    def means(self, table: TableId, pattern: str) -> bool:
+    def means(self, table: TableId, pattern: str, *, ignores_case: bool = False) -> bool:
         """Tell whether a setting's glob means a lake table, by its name there or at the source.
 
         A merged table is meant by a glob that names all shards of one of its globs.
         """
-        if table.matches(pattern) or not self:
-            return table.matches(pattern)
-        if any(one.matches(pattern) for one in self.renamed_from(table)):
+        if table.matches(pattern, ignores_case=ignores_case) or not self:
+            return table.matches(pattern, ignores_case=ignores_case)
+        if any(one.matches(pattern, ignores_case=ignores_case) for one in self.renamed_from(table)):
             return True
         return any(
-            glob == pattern or table_of(glob).matches(pattern)
+            glob == pattern or table_of(glob).matches(pattern, ignores_case=ignores_case)
             for one in self.merges
             if one.into == table
             for glob in one.globs

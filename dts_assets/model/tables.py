@@ -98,16 +98,18 @@ class TableId:
         parts = (self.database, self.schema, self.table) if self.schema else (self.database, self.table)
         return tuple(map(path_part, parts))
 
-    def matches(self, pattern: str) -> bool:
+    def matches(self, pattern: str, *, ignores_case: bool = False) -> bool:
         """Return whether a glob per name part, ``shopdb.*``, names this table.
 
-        ``*`` alone names every table, ``%`` an empty part. Case counts.
+        ``*`` alone names every table, ``%`` an empty part. Case counts unless it is ignored.
         """
         if pattern == "*":
             return True
-        globs = pattern.split(".")
-        return len(globs) == len(self.parts) and all(
-            fnmatchcase(part, glob) for part, glob in zip(self.parts, globs, strict=True)
+        globs, parts = pattern.split("."), self.parts
+        if ignores_case:
+            globs, parts = [*map(str.lower, globs)], tuple(map(str.lower, parts))
+        return len(globs) == len(parts) and all(
+            fnmatchcase(part, glob) for part, glob in zip(parts, globs, strict=True)
         )
 
     @property

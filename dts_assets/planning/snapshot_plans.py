@@ -18,7 +18,6 @@ from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spa
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns, columns_digest
-from dts_assets.model.refreshes import compacted_name, is_made_of, name_of, run_of
 from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 
@@ -61,7 +60,8 @@ class SnapshotState:
     last, empty where they told several. ``present`` are the columns that it has because it follows the statements of its table;
     None where it has all columns that events told. ``followed`` is the text of
     :func:`~dts_assets.stages.history_statements.statements_text` for the statements that a history follows, and
-    ``followed_columns`` the digest of the columns that its changelog had then.
+    ``followed_columns`` the digest of the columns that its changelog had then. ``passed`` is the text of the rules that the rows
+    of its changelogs have passed because of the tables that they reach.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -81,6 +81,7 @@ class SnapshotState:
     present: PresentColumns | None = None
     followed: str = ""
     followed_columns: str = ""
+    passed: str = ""
 
     @property
     def reads_from(self) -> datetime | None:
@@ -113,6 +114,7 @@ class SnapshotState:
                 "present": self.present and astuple(self.present),
                 "followed": self.followed,
                 "followed_columns": self.followed_columns,
+                "passed": self.passed,
             }
         )
 
@@ -132,7 +134,7 @@ class SnapshotState:
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
             tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
-            raw.get("followed", ""), raw.get("followed_columns", ""),
+            raw.get("followed", ""), raw.get("followed_columns", ""), raw.get("passed", ""),
         )  # fmt: skip
 
 
@@ -249,6 +251,7 @@ def plan_snapshot(
         present=before.present,
         followed=before.followed,
         followed_columns=before.followed_columns,
+        passed=before.passed,
     )
     rebuilds = (
         anew
@@ -404,44 +407,3 @@ def _sum(one: TableWindow, other: TableWindow) -> TableWindow:
         (*one.keys, *other.keys),
         one.statements + other.statements,
     )
-
-
-def replaced_windows(
-    before: Mapping[datetime, frozenset[str]],
-    now: Mapping[datetime, frozenset[str]],
-    *,
-    state: SnapshotState = EMPTY_STATE,
-    chains: Mapping[datetime, Chain] = {},
-) -> frozenset[datetime]:
-    """Return the windows whose data files differ between two changelog states.
-
-    Windows whose files were only compacted are left out. So is the open window that a snapshot in ``state`` stands in, if
-    only rows behind its cut were appended.
-    """
-    none = frozenset[str]()
-    return frozenset(
-        start
-        for start in before.keys() | now.keys()
-        if not _same_rows(before.get(start, none), now.get(start, none))
-        and not _only_appended(state, start, before.get(start, none), chains)
-    )
-
-
-def _same_rows(before: frozenset[str], now: frozenset[str]) -> bool:
-    """Return whether files hold the rows of others.
-
-    These were written as one file, or each of them as a new one.
-    """
-    if len(now) == 1 and all(is_made_of(path, before) for path in now):
-        return True
-    gone, come = before - now, now - before
-    return len(gone) == len(come) and {name_of(path) for path in come} == {compacted_name([path]) for path in gone}
-
-
-def _only_appended(
-    state: SnapshotState, start: datetime, before: frozenset[str], chains: Mapping[datetime, Chain]
-) -> bool:
-    chain, stands_at = chains.get(start), state.frontier
-    if chain is None or chain.name != state.chain or start != stands_at.window or start == stands_at.whole_until:
-        return False
-    return all(run_of(path) in chain.runs for path in before)

@@ -381,6 +381,10 @@ class Subscription(Snapshots):
         """Return the function that gives the rule on a column, by one of its names."""
         return rule_finder(self.columns, table, self.routes)
 
+    def own_rule_finder(self, table: TableId) -> RuleOf:
+        """Return the function that gives the rule that is written for a column of this very table."""
+        return rule_finder(self.columns, table, self.routes, helps=False)
+
     def row_filter(self, table: TableId) -> RowFilter | None:
         """Return the row filter of a table; None where every row is wanted."""
         text = next((text for glob, text in self.rows.items() if self.routes.means(table, glob)), None)

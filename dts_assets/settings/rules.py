@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, RuleOf, no_rule
 from dts_assets.model.columns import same_name
+from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.settings.document import Document, Place
@@ -155,13 +156,21 @@ def tables_of_rule(glob: str) -> str:
     return _parts_of(glob)[0]
 
 
-def rule_finder(rules: Mapping[str, ColumnRuleText], table: TableId, routes: Routes = NO_ROUTES) -> RuleOf:
+def rule_finder(
+    rules: Mapping[str, ColumnRuleText], table: TableId, routes: Routes = NO_ROUTES, *, helps: bool = True
+) -> RuleOf:
     """Return the function that gives the rule on a column of a lake table.
 
-    The first glob that matches counts. Case does not count in names of columns: a value must not slip through because a server
-    spells them otherwise. Columns that tell a shard have no rule.
+    The first glob that matches counts. Case does not count in names: a value must not slip through because a server spells them
+    otherwise. A helper table that ``helps`` has the rules of its table before its own. Columns that tell a shard have no rule.
     """
-    mine = [(column, one.rule) for glob, one in rules.items() if (column := _column_of(glob, table, routes))]
+    helped = helped_table(table) if helps else None
+    mine = [
+        (column, one.rule)
+        for named in ((table,) if helped is None else (helped, table))
+        for glob, one in rules.items()
+        if (column := _column_of(glob, named, routes))
+    ]
     shard_columns = routes.shard_columns(table)
 
     def rule_of(name: str) -> ColumnRule | None:
@@ -195,7 +204,7 @@ def _names(glob: str, column: str) -> bool:
 def _column_of(glob: str, table: TableId, routes: Routes) -> str:
     """Return the glob of columns where the glob of tables matches, else an empty text."""
     tables, _, column = _parts_of(glob)
-    return column if routes.means(table, tables) else ""
+    return column if routes.means(table, tables, ignores_case=True) else ""
 
 
 def written_keys(document: Document) -> Iterator[tuple[Place, str, str]]:

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from dts_assets.flows.known_tables import known_tables
-from dts_assets.flows.schema_history import RULES, stored_statements
+from dts_assets.flows.schema_history import RULES
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.positions import SourcePosition
 from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnDropped, ColumnModified, ColumnsRenamed

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import HISTORY
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshots import stored_state
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition

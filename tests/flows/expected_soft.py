@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshots import stored_state
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.added_columns import AUDITED
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dts_assets.flows.find_work import find_work
-from dts_assets.flows.snapshots import stored_state
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId

@@ -15,7 +15,7 @@ from dts_assets.flows import snapshots
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import TablesAt, plan_moment, tables_at
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.snapshots import changelog_versions
+from dts_assets.flows.stored_snapshots import changelog_versions
 from dts_assets.model.positions import file_number
 from dts_assets.model.tables import TableId
 from dts_assets.planning.moment_frontiers import is_held_by

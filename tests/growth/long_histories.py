@@ -53,6 +53,7 @@ from dts_assets.planning.proofs import NOTHING_PROVEN, prove_windows
 from dts_assets.planning.raw_reads import plan_read, problems_of_read
 from dts_assets.planning.rectangles import rectangles, window_runs
 from dts_assets.planning.redriven import entries_to_redrive, quarantined_cells, tables_to_redrive
+from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.settled_days import (
     begin_of_look,
     day_key,
@@ -72,7 +73,6 @@ from dts_assets.planning.snapshot_plans import (
     Chain,
     SnapshotState,
     plan_snapshot,
-    replaced_windows,
     windows_by_table,
 )
 from dts_assets.planning.staleness import changed_inputs, entries_sources, stale_entries, tables_inputs

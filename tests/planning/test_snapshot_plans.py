@@ -25,13 +25,13 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import WindowGrid
 from dts_assets.planning.counts_needed import CountsNeeded, StoredSnapshot, counts_needed
 from dts_assets.planning.cuts import WindowCut, frontier, not_behind
+from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import (
     Chain,
     SnapshotPlan,
     SnapshotState,
     TableWindow,
     plan_snapshot,
-    replaced_windows,
     windows_by_table,
 )
 from tests.tiers import examples

@@ -1,0 +1,36 @@
+"""The state that a stored snapshot or history carries, and the files of the changelog that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.snapshot_merges import STATE_PROPERTY
+from dts_assets.model.tables import TableId
+from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotState
+from dts_assets.store.lake import StoredFile, TableState
+
+
+def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableState | None, SnapshotState]:
+    """Return the Iceberg snapshot of a layer's table, and the state that it carries."""
+    stored = pipeline.lake.state(pipeline.table_path(layer, table))
+    text = None if stored is None else stored.properties.get(STATE_PROPERTY)
+    return stored, EMPTY_STATE if text is None else SnapshotState.of_text(text)
+
+
+def by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
+    """Return the paths of changelog files by the starts of their windows."""
+    found: dict[datetime, set[str]] = {}
+    for file in files:
+        found.setdefault(file.partition["window_start"], set()).add(file.path)
+    return {start: frozenset(paths) for start, paths in found.items()}
+
+
+def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[int, ...]:
+    """Return the Iceberg snapshot of the changelog that a layer's table was made from.
+
+    The next run works on the difference to it.
+    """
+    made_from = stored_state(pipeline, layer, table)[1].changelog_snapshot
+    return () if made_from is None else (made_from,)

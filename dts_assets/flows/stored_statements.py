@@ -1,0 +1,38 @@
+"""The statements of a subscription, as the table ``ddl`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+import pyarrow as pa
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.stages.ddl_statements import source_statements
+from dts_assets.store.files import read_batches
+from dts_assets.wire.ddl.schema_history import SourceStatement
+
+DDL_COLUMNS = (
+    "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
+    "database", "sql", "effect", "source_type",
+)  # fmt: skip
+
+
+def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:
+    """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
+    for rows in _ddl_rows(pipeline, starts):
+        yield from source_statements(rows)
+
+
+def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[pa.RecordBatch]:
+    path = pipeline.path("ddl")
+    rectangle: dict[str, set[object]] = (
+        {"stage": {"tables"}} if starts is None else {"window_start": set(starts), "stage": {"tables"}}
+    )
+    files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle)
+    store = pipeline.lake.file_store(path) if files else None
+    for file in files:
+        assert store is not None, "files have a store"
+        yield from read_batches(
+            store, [file.path], DDL_COLUMNS, optional=("source_type",)
+        )  # an earlier version had none

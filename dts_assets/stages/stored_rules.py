@@ -1,0 +1,109 @@
+"""Rules on columns applied to rows of a changelog that are stored already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dts_assets.model.column_rules import ColumnRule, RuleKind
+from dts_assets.model.columns import same_name
+from dts_assets.stages.keyed_values import TOKEN_PREFIX, hashed, key_of_unfit, tokenized
+
+_IMAGES = ("before", "after")
+
+Rules = Mapping[str, ColumnRule]
+"""Rules by the names of columns without case."""
+
+
+def with_rules(rows: pa.RecordBatch, rules: Rules, *, spares: bool = False) -> pa.RecordBatch:
+    """Return rows of a changelog whose values have passed some rules, those that did not fit their type among them.
+
+    ``spares`` leaves out values that look as if the rule had made them. Columns with a rule are text, unless it drops them.
+    """
+    texts = _unfit_texts(rows["invalid"], rules)
+    columns = {name: rows[name] for name in rows.schema.names}
+    for side in _IMAGES:
+        columns[side] = _ruled_image(rows[side], side, texts, rules, spares=spares)
+    columns["invalid"] = _without(rows["invalid"], rules)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
+
+
+def _ruled_image(
+    image: pa.StructArray, side: str, texts: Mapping[str, pa.Array], rules: Rules, *, spares: bool
+) -> pa.StructArray:
+    children = []
+    for place, field in enumerate(image.type):
+        values, rule = pc.struct_field(image, [place]), rules.get(same_name(field.name))
+        if rule is not None:
+            values = ruled(values, texts.get(f"{side}.{same_name(field.name)}"), rule, spares=spares)
+        children.append(values)
+    return pa.StructArray.from_arrays(children, fields=list(image.type), mask=pc.invert(image.is_valid()))
+
+
+def ruled(values: pa.Array, texts: pa.Array | None, rule: ColumnRule, *, spares: bool = False) -> pa.Array:
+    """Return values as a rule makes them; ``texts`` has those that did not fit their type, None if there is none."""
+    if rule.kind is RuleKind.DROP:
+        return pa.nulls(len(values), values.type)
+    made = _made(values, rule)
+    if spares:
+        made = pc.if_else(pc.fill_null(passed(values, rule), False), values, made)
+    if texts is None:
+        return made
+    if rule.kind is RuleKind.HASH:
+        return pc.coalesce(made, hashed(texts.cast(pa.binary()), key_of_unfit(rule.key)))
+    return pc.coalesce(made, _made(texts.cast(pa.binary()), rule))
+
+
+def _made(values: pa.Array, rule: ColumnRule) -> pa.StringArray:
+    if rule.kind is RuleKind.MASK:
+        return pc.if_else(values.is_valid(), pa.scalar(rule.text), pa.scalar(None, pa.string()))
+    return hashed(values.cast(pa.binary()), rule.key) if rule.kind is RuleKind.HASH else tokenized(values, rule)
+
+
+def passed(values: pa.Array, rule: ColumnRule) -> pa.BooleanArray:
+    """Return whether texts look as if a rule had made them; null for null.
+
+    A text in which a pattern finds nothing has passed ``tokenize``. Nothing passes ``drop``.
+    """
+    if rule.kind is RuleKind.HASH:
+        return pc.match_substring_regex(values, "^[0-9a-f]{64}$")
+    if rule.kind is RuleKind.MASK:
+        return pc.equal(values, rule.text)
+    if rule.kind is RuleKind.DROP:
+        return pc.if_else(values.is_valid(), False, pa.scalar(None, pa.bool_()))
+    has_token = pc.match_substring_regex(values, f"{TOKEN_PREFIX}[0-9a-f]{{32}}")
+    return pc.or_(has_token, pc.invert(pc.match_substring_regex(values, rule.pattern)))
+
+
+def _column_of(key: str) -> tuple[str, str]:
+    side, _, name = key.partition(".")
+    return side, same_name(name)
+
+
+def _unfit_texts(invalid: pa.MapArray, rules: Rules) -> dict[str, pa.Array]:
+    """Return the texts of values that did not fit, a column with a value for each row: by ``after.day``."""
+    found: dict[str, list[str | None]] = {}
+    for row, texts in enumerate(invalid.to_pylist() if pc.any(pc.greater(_sizes(invalid), 0)).as_py() else ()):
+        for key, text in texts or ():
+            side, name = _column_of(key)
+            if name in rules:
+                found.setdefault(f"{side}.{name}", [None] * len(invalid))[row] = text
+    return {key: pa.array(texts, pa.string()) for key, texts in found.items()}
+
+
+def _without(invalid: pa.MapArray, rules: Rules) -> pa.MapArray:
+    """Return maps of values that did not fit, without the columns that have a rule."""
+    if not pc.any(pc.greater(_sizes(invalid), 0)).as_py():
+        return invalid
+    kept = [
+        None if texts is None else [(key, text) for key, text in texts if _column_of(key)[1] not in rules]
+        for texts in invalid.to_pylist()
+    ]
+    return pa.array(kept, invalid.type)
+
+
+def _sizes(invalid: pa.MapArray) -> pa.Array:
+    offsets = invalid.offsets
+    return pc.subtract(offsets.slice(1), offsets.slice(0, len(offsets) - 1))
