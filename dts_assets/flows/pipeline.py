@@ -47,6 +47,8 @@ SparkProvider: TypeAlias = Callable[[], SparkSession]
 
 Row = TypeVar("Row", RawWindow, IngestWindow)
 
+_MOVED_ROWS_PASS = "rules of moved rows"
+
 
 @dataclass(frozen=True)  # without slots, for the cached property
 class Pipeline:
@@ -64,8 +66,12 @@ class Pipeline:
 
     @property
     def layer_titles(self) -> tuple[str, ...]:
-        """The titles of all layers; one is another text once other tables have the layer."""
-        return tuple(layer.title(self.settings) for layer in self.layers)
+        """The titles of all layers; one is another text once other tables have the layer.
+
+        Where there are rules on columns one more says that rows which statements move have passed them.
+        """
+        titles = tuple(layer.title(self.settings) for layer in self.layers)
+        return (*titles, _MOVED_ROWS_PASS) if self.settings.columns else titles
 
     @property
     def grid(self) -> WindowGrid:
@@ -96,7 +102,7 @@ class Pipeline:
 
     @cached_property
     def reached(self) -> dict[int | None, Mapping[TableId, frozenset[Reached]]]:
-        """The tables that rows of tables reach, as statements say, by the version of the table ``ddl`` that they were read of."""
+        """The tables that rows of tables reach, by the version of the table ``ddl`` that says it."""
         return {}
 
     @property

@@ -1,4 +1,4 @@
-"""Rules on tables whose rows reach other tables by statements: they hold for these rows from their first event on.
+"""Rules on tables that rows reach by statements: they hold from the first event on.
 
 A changelog notes which of these rules all of its rows have passed. Rules that are written for its own table are not among them:
 another rule makes all windows stale.
@@ -20,7 +20,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.reached_tables import Reached, reached_rule, reached_tables
 
 PASSED_PROPERTY = "dts-assets.passed-rules"
-"""The property of a changelog with the rules that its rows have passed because of the tables that they reach, by column."""
+"""The property of a changelog with the rules that its rows have passed because of others, by column."""
 
 
 def rule_finder(pipeline: Pipeline, table: TableId) -> RuleOf:
@@ -99,9 +99,9 @@ def passed_text(passed: Mapping[str, str]) -> str:
 
 
 def passed_before(pipeline: Pipeline, table: TableId) -> str:
-    """Return the text of all rules that rows of a snapshot have passed because of other tables; empty if there are none.
+    """Return the text of all rules that rows of a snapshot have passed because of other tables.
 
-    Changelogs of former names are among those of the table. A snapshot with another text is made anew.
+    It is empty if there are none. Changelogs of former names count, too. A snapshot with another text is made anew.
     """
     if not pipeline.settings.columns:
         return ""

@@ -6,15 +6,15 @@ Layers whose changelogs have another note are made anew. Versions with the value
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.apart import do_apart, fault_at
-from dts_assets.flows.known_tables import registered_columns
+from dts_assets.flows.known_tables import registered_columns, source_types
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reached_rules import (
@@ -29,15 +29,16 @@ from dts_assets.flows.reached_rules import (
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.flows.stored_snapshots import stored_state
-from dts_assets.flows.table_rules import refused_by_rules
-from dts_assets.model.collections import is_collection
+from dts_assets.flows.table_rules import WAY_OUT, refused_by_rules
+from dts_assets.model.collections import DOCUMENT, is_collection
 from dts_assets.model.column_rules import ColumnRule, RuleKind, stored_columns
-from dts_assets.model.columns import Column, same_name
+from dts_assets.model.columns import Column, is_json, same_name
 from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
+from dts_assets.stages.document_tokens import UntokenizableError
 from dts_assets.stages.stored_rules import with_rules
 from dts_assets.store.commit import stands_at
 from dts_assets.store.expiry import expire
@@ -48,20 +49,25 @@ from dts_assets.store.staged_tables import SchemaState
 from dts_assets.store.tags import change_tags, cut_tags
 
 PLAIN_PROPERTY = "dts-assets.plain-versions"
-"""The property of a changelog that says whether earlier versions of its layers may have values without a rule."""
+"""The property of a changelog of whose layers earlier versions may have plain values."""
 
 _WAY_OUT = "take the table out and add it again, by dts-assets tables remove and add"
 
 
 @dataclass(frozen=True, slots=True)
 class RuledTask:
-    """The rewriting of one file of a changelog under rules, which are by the names of columns without case."""
+    """The rewriting of one file of a changelog under rules.
 
+    They are by the names of columns without case; ``json`` are the columns of JSON among these.
+    """
+
+    table: TableId
     path: str
     partition: tuple[object, ...]
     bytes: int
     target: WriteTarget
     rules: Mapping[str, ColumnRule]
+    json: frozenset[str]
 
 
 def write_ruled(task: RuledTask, attempt: str) -> tuple[WrittenFile, ...] | Fault:
@@ -73,10 +79,26 @@ def write_ruled(task: RuledTask, attempt: str) -> tuple[WrittenFile, ...] | Faul
     try:
         with TableWriter(task.target, f"ruled-{attempt}") as writer:
             for batch in read_batches(task.target.store, [task.path], task.target.arrow_schema.names):
-                writer.write_partition(task.partition, with_rules(batch, task.rules))
+                writer.write_partition(task.partition, with_rules(batch, task.rules, json=task.json))
             return writer.close()
+    except UntokenizableError as error:
+        return refused_by_rules(task.table, str(error))
     except Exception as error:
         return fault_at(CHANGELOG.name, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The outcome of :func:`pass_rules`.
+
+    Where a rule cannot be applied, the tables that rows reach have a fault, too. Layers of ``rewritten`` tables are made anew.
+    """
+
+    faults: Mapping[TableId, Fault] = field(default_factory=dict)
+    rewritten: frozenset[TableId] = frozenset()
+
+
+NOTHING_PASSED = Passed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +116,17 @@ def pass_rules(
     *,
     spark: SparkProvider,
     progress: Progress,
+    note: Callable[[Collection[TableId]], None],
     makes: Collection[TableId] = (),
-) -> Mapping[TableId, Fault]:
-    """Let all stored rows of changelogs pass the rules of the tables that they reach, and return the faults.
+) -> Passed:
+    """Let all stored rows of changelogs pass the rules of the tables that they reach.
 
-    ``tables`` have all columns that events told. A changelog among ``makes`` is made if it is not there. Where a rule cannot be
-    applied, the tables that the rows reach have a fault, too. It is the caller's turn in the tables.
+    ``tables`` have all columns that events told. ``note`` is told before the first commit whose layers will be made anew. A
+    changelog among ``makes`` is made if it is not there. It is the caller's turn in the tables.
     """
     asked = {table: rules for table, columns in tables.items() if (rules := _missing(pipeline, table, columns))}
     if not asked:
-        return {}
+        return NOTHING_PASSED
     planned = do_apart(
         CHANGELOG.name,
         asked,
@@ -112,7 +135,9 @@ def pass_rules(
     )
     work = {table: one for table, one in planned.results.items() if one is not None}
     faults = dict(planned.faults)
+    rewritten = {*work, *(one.table for table in work for one in reached_from(pipeline).get(table, ()))}
     if work:
+        note(rewritten)
         progress(
             f"changelog: rows of {len(work)} tables reach a table with rules on columns; their files are written anew"
         )
@@ -133,7 +158,7 @@ def pass_rules(
         )  # fmt: skip
 
     faults |= do_apart(CHANGELOG.name, [table for table in work if table not in faults], commit, busy=()).faults
-    return {**_of_reached(pipeline, faults), **faults}
+    return Passed({**_of_reached(pipeline, faults), **faults}, frozenset(rewritten))
 
 
 def _missing(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> dict[str, ColumnRule]:
@@ -146,7 +171,9 @@ def _missing(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> d
 def _planned(
     pipeline: Pipeline, table: TableId, columns: Sequence[Column], rules: Mapping[str, ColumnRule], *, makes: bool
 ) -> _Rewriting | None:
-    """Return the work on a changelog; None where a note is enough, because no row has a value in these columns.
+    """Return the work on a changelog; None where a note is enough.
+
+    That is so where no row has a value in these columns.
 
     Raises:
         LakeTableError: A rule cannot be applied to a column.
@@ -167,14 +194,18 @@ def _planned(
     _refuse_types(table, columns, stored, by_name)
     for other in sorted({one.table for one in reached_from(pipeline).get(table, ())} - {table}):
         set_properties(lake, pipeline.table_path(CHANGELOG.name, other), {PLAIN_PROPERTY: "true"})
+    types = source_types(pipeline).get(table, {})
+    json = frozenset(same_name(name) for name in rules if is_json(types.get(name, "")))
     files = lake.data_files(path, snapshot_id=head.snapshot_id)
     tasks = (
         RuledTask(
+            table,
             file.path,
             tuple(file.partition.values()),
             file.bytes,
             replace(target, run=run_of(file.path)),  # for the ledger nothing has changed
             by_name,
+            json,
         )
         for file in files
     )
@@ -196,19 +227,20 @@ def _refuse_types(
     Raises:
         LakeTableError: A column is no text, or holds documents.
     """
-    if is_collection(columns):
+    others = [rule for rule in rules.values() if rule.kind is not RuleKind.TOKENIZE]
+    if is_collection(columns) and (others or {*rules} != {DOCUMENT}):
         raise LakeTableError(
-            str(table), "its stored documents would have to pass a rule of a table that they reach", _WAY_OUT
+            str(table), "a rule of a table that its rows reach is not tokenize on its documents", WAY_OUT
         )
     for name, kind in stored.items():
         rule = rules[same_name(name)]
         if rule.kind is not RuleKind.DROP and not pa.types.is_string(kind):
-            clause = f"its column {name} is stored as {kind}; {rule.kind.value}, the rule of a table that its rows reach, makes texts"
+            clause = f"its column {name} is stored as {kind}, and the {rule.kind.value} of a table that rows reach makes texts"
             raise LakeTableError(str(table), clause, _WAY_OUT)
 
 
 def _of_reached(pipeline: Pipeline, faults: Mapping[TableId, Fault]) -> dict[TableId, Fault]:
-    """Return the faults of the tables that rows of failed ones reach: they would show values without a rule."""
+    """Return the faults of the tables that rows of failed ones reach, which would show plain values."""
     return {
         one.table: refused_by_rules(one.table, f"rows of {table} reach it, and could not pass its rules")
         for table in faults

@@ -1,4 +1,4 @@
-"""The state that a stored snapshot or history carries, and the files of the changelog that it was made from."""
+"""The state that a stored snapshot or history carries, and what it was made from."""
 
 from __future__ import annotations
 

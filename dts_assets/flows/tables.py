@@ -33,7 +33,7 @@ from dts_assets.model.ledger_rows import Cut, PausedTable
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
-from dts_assets.planning.backlog import taken_out
+from dts_assets.planning.backlog import entered, taken_out
 from dts_assets.planning.column_types import converted_columns, source_texts
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
@@ -90,24 +90,25 @@ def _materialize(
     defer: Callable[[Upkeep], None] | None,
 ) -> TablesReport:
     began = time.monotonic()
+    plan, unruled = _with_rules(pipeline, plan, plan.changelogs, spark=spark, progress=progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     if left_out := chosen_tables(
         plan.tables,
         CHANGELOG,
         plan.selection,
-        without={*plan.paused, *plan.changelogs},
+        without={*plan.paused, *plan.changelogs, *unruled},
         among={table for result in decoded.results for table in result.left_out},
     ):
         progress(f"changelog: {len(left_out)} tables more have entries than were described; decoding again")
-        plan = plan.with_tables(left_out)
+        plan, more = _with_rules(pipeline, plan.with_tables(left_out), left_out, spark=spark, progress=progress)
+        unruled |= more
         decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
-    unruled = pass_rules(
-        pipeline, _with_changelog(pipeline), spark=spark, progress=progress
-    )  # by the statements of this run, too
-    written = replace(written, faults={**unruled, **written.faults})
+    # Now the statements of this run are stored, too.
+    plan, more = _with_rules(pipeline, plan, (), spark=spark, progress=progress)
+    written = replace(written, faults={**unruled, **more, **written.faults})
     advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, progress)
     forget_plain_versions(pipeline, progress)
@@ -126,10 +127,24 @@ def _materialize(
     )
 
 
-def _with_changelog(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
-    """Return the tables whose changelogs may be there, with all columns that events told."""
-    removed = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
-    return {table: columns for table, columns in registered_columns(pipeline).items() if table not in removed}
+def _with_rules(
+    pipeline: Pipeline, plan: TablesPlan, makes: Collection[TableId], *, spark: SparkProvider, progress: Progress
+) -> tuple[TablesPlan, dict[TableId, Fault]]:
+    """Let stored rows pass the rules of the tables that they reach; return the plan and the faults.
+
+    Tables with a fault are left out of it. The changelogs that the plan ``makes`` may have to be made.
+    """
+    removed = {row.table for row in plan.paused.values() if row.is_removed}
+    there = {table: columns for table, columns in registered_columns(pipeline).items() if table not in removed}
+
+    def note(tables: Collection[TableId]) -> None:
+        pipeline.ledger.require_turn(MARKED, plan.turn)
+        pipeline.ledger.change_backlog(lambda rows: entered(rows, tables, plan.run))
+
+    done = pass_rules(pipeline, there, spark=spark, progress=progress, note=note, makes=makes)
+    changelogs = {table: columns for table, columns in plan.changelogs.items() if table not in done.faults}
+    concerned = None if plan.concerned is None else plan.concerned | done.rewritten
+    return replace(plan, changelogs=changelogs, concerned=concerned), dict(done.faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
-    registered_columns,
     routed_shapes,
     ruled_tables,
     rules_without_columns,
@@ -28,7 +27,6 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redelivered_changes
 from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
-from dts_assets.flows.ruled_changelogs import pass_rules
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_routes import refused_by_routes
 from dts_assets.flows.table_rules import tables_to_refuse
@@ -144,10 +142,6 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
-    shown = registered_columns(pipeline)
-    mine = {table: shown[table] for table in tables if table in shown}
-    unruled = pass_rules(pipeline, mine, spark=spark, progress=progress, makes=tables)
-    tables = {table: columns for table, columns in tables.items() if table not in unruled}
     rules = ruled_tables(pipeline, tables)
     routes = pipeline.settings.routes
     sources = known_sources(pipeline) if routes else {}
@@ -179,7 +173,7 @@ def _decode(
         tuple(result.without(unwritten) for result in done),
         before,
         {table: head for table, (head, _) in opened.results.items()},
-        faults={**unruled, **refused, **unconverted, **opened.faults, **unwritten},
+        faults={**refused, **unconverted, **opened.faults, **unwritten},
     )
 
 

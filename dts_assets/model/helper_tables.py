@@ -1,4 +1,4 @@
-"""Tables that tools for schema changes make beside a table, and that take its place, or have had it.
+"""Tables that tools for schema changes make beside a table, to take its place.
 
 gh-ost makes ``_T_gho``, ``_T_ghc`` and ``_T_del``, pt-online-schema-change makes ``_T_new`` and ``_T_old``. They hold rows of
 the table T before any statement says so.

@@ -1,4 +1,4 @@
-"""Tables that rows reach by statements: a rule on one of them holds for the rows from the beginning on.
+"""Tables that rows reach by statements, from which the rules on these rows follow.
 
 Statements are read from the last to the first, so that it is known at each of them where the rows of a table will stand.
 """
@@ -18,10 +18,10 @@ _GONE = ""
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reached:
-    """A table that rows of another one reach, or rows of the same table under other names of columns.
+    """A table that rows of another one reach.
 
-    ``columns`` has the name without case that a column has, and the one that it gets, for each column that gets another name. A
-    column that goes before gets an empty one.
+    It may be the same table, with other names of columns. ``columns`` has the name without case that a column has, and the one
+    that it gets, for each column that gets another name. A column that goes before gets an empty one.
     """
 
     table: TableId
@@ -44,7 +44,10 @@ ReachedTables = Mapping[TableId, frozenset[Reached]]
 
 
 def reached_tables(statements: Sequence[Sequence[Effect]]) -> ReachedTables:
-    """Return the tables that rows of tables reach; ``statements`` has the effects of each, in the order of the source."""
+    """Return the tables that rows of tables reach.
+
+    ``statements`` has the effects of each, in the order of the source.
+    """
     live: dict[TableId, frozenset[Reached]] = {}
     found: dict[TableId, set[Reached]] = {}
 
@@ -94,6 +97,9 @@ A column that one of them drops is left out there, whatever another one needs of
 
 
 def reached_rule(reached: Iterable[tuple[Reached, RuleOf]], column: str) -> ColumnRule | None:
-    """Return the rule on a column that follows from the tables that its values reach, each with its rules; None without one."""
+    """Return the rule on a column that follows from the tables that its values reach.
+
+    Each stands with its rules. None says that there is no rule.
+    """
     rules = [rule for one, rule_of in reached if (name := one.name_of(column)) and (rule := rule_of(name)) is not None]
     return min(rules, key=lambda rule: _STRICTEST.index(rule.kind), default=None)

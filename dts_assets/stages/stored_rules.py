@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.collections import DOCUMENT
 from dts_assets.model.column_rules import ColumnRule, RuleKind
 from dts_assets.model.columns import same_name
+from dts_assets.stages.document_rows import UPDATE
+from dts_assets.stages.document_tokens import tokenized_documents, tokenized_json
 from dts_assets.stages.keyed_values import TOKEN_PREFIX, hashed, key_of_unfit, tokenized
 
 _IMAGES = ("before", "after")
@@ -17,36 +21,59 @@ Rules = Mapping[str, ColumnRule]
 """Rules by the names of columns without case."""
 
 
-def with_rules(rows: pa.RecordBatch, rules: Rules, *, spares: bool = False) -> pa.RecordBatch:
-    """Return rows of a changelog whose values have passed some rules, those that did not fit their type among them.
+def with_rules(
+    rows: pa.RecordBatch, rules: Rules, *, json: Collection[str] = (), spares: bool = False
+) -> pa.RecordBatch:
+    """Return rows of a changelog whose values have passed some rules.
 
-    ``spares`` leaves out values that look as if the rule had made them. Columns with a rule are text, unless it drops them.
+    Those that did not fit their type are among them. ``json`` names the columns whose texts are JSON. ``spares`` leaves out values
+    that look as if the rule had made them. Columns with a rule are text, unless it drops them.
+
+    Raises:
+        UntokenizableError: A document would be none, or another one.
     """
-    texts = _unfit_texts(rows["invalid"], rules)
     columns = {name: rows[name] for name in rows.schema.names}
+    if UPDATE in columns and DOCUMENT in rules:
+        for name in ("after", UPDATE):
+            are_updates = np.full(rows.num_rows, name == UPDATE)
+            columns[name] = tokenized_documents(rows[name], rules[DOCUMENT], are_updates=are_updates)
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
+    texts = _unfit_texts(rows["invalid"], rules)
     for side in _IMAGES:
-        columns[side] = _ruled_image(rows[side], side, texts, rules, spares=spares)
+        columns[side] = _ruled_image(rows[side], side, texts, rules, json=json, spares=spares)
     columns["invalid"] = _without(rows["invalid"], rules)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
 
 
 def _ruled_image(
-    image: pa.StructArray, side: str, texts: Mapping[str, pa.Array], rules: Rules, *, spares: bool
+    image: pa.StructArray,
+    side: str,
+    texts: Mapping[str, pa.Array],
+    rules: Rules,
+    *,
+    json: Collection[str],
+    spares: bool,
 ) -> pa.StructArray:
     children = []
     for place, field in enumerate(image.type):
-        values, rule = pc.struct_field(image, [place]), rules.get(same_name(field.name))
+        name = same_name(field.name)
+        values, rule = pc.struct_field(image, [place]), rules.get(name)
         if rule is not None:
-            values = ruled(values, texts.get(f"{side}.{same_name(field.name)}"), rule, spares=spares)
+            values = ruled(values, texts.get(f"{side}.{name}"), rule, is_json=name in json, spares=spares)
         children.append(values)
     return pa.StructArray.from_arrays(children, fields=list(image.type), mask=pc.invert(image.is_valid()))
 
 
-def ruled(values: pa.Array, texts: pa.Array | None, rule: ColumnRule, *, spares: bool = False) -> pa.Array:
-    """Return values as a rule makes them; ``texts`` has those that did not fit their type, None if there is none."""
+def ruled(
+    values: pa.Array, texts: pa.Array | None, rule: ColumnRule, *, is_json: bool = False, spares: bool = False
+) -> pa.Array:
+    """Return values as a rule makes them.
+
+    ``texts`` has those that did not fit their type; it is None if there is none.
+    """
     if rule.kind is RuleKind.DROP:
         return pa.nulls(len(values), values.type)
-    made = _made(values, rule)
+    made = tokenized_json(values, rule) if is_json and rule.kind is RuleKind.TOKENIZE else _made(values, rule)
     if spares:
         made = pc.if_else(pc.fill_null(passed(values, rule), False), values, made)
     if texts is None:
@@ -83,7 +110,7 @@ def _column_of(key: str) -> tuple[str, str]:
 
 
 def _unfit_texts(invalid: pa.MapArray, rules: Rules) -> dict[str, pa.Array]:
-    """Return the texts of values that did not fit, a column with a value for each row: by ``after.day``."""
+    """Return the texts of values that did not fit, one for each row, by names such as ``after.day``."""
     found: dict[str, list[str | None]] = {}
     for row, texts in enumerate(invalid.to_pylist() if pc.any(pc.greater(_sizes(invalid), 0)).as_py() else ()):
         for key, text in texts or ():

@@ -1,4 +1,4 @@
-"""Properties that a table gets in the commit of its files: no reader sees the one without the other."""
+"""Properties that a table gets in the commit of its files, so that both come together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from dts_assets.store.staged_tables import SchemaState, StagedTable
 
 @dataclass(frozen=True, slots=True)
 class PlannedProperties:
-    """Properties that a table gets, by name; ``made_on`` is the state of the schema that its new files have."""
+    """Properties that a table gets, by name.
+
+    ``made_on`` is the state of the schema that its new files have.
+    """
 
     properties: tuple[tuple[str, str], ...]
     made_on: SchemaState

@@ -72,7 +72,9 @@ def bench_of(tmp_path: Path) -> Bench:
     return bench_in_process(tmp_path, "moved")
 
 
-def opened(bench: Bench, folder: Path, life: Life, columns: dict[str, Any], *, windows: int, **settings: Any) -> Harness:
+def opened(
+    bench: Bench, folder: Path, life: Life, columns: dict[str, Any], *, windows: int, **settings: Any
+) -> Harness:
     return open_short(
         bench, folder / "capture", life.source.messages, windows=windows, columns=columns,
         **{"history": ["*"], "sql": {"tables": ["*"]}, **settings},
@@ -83,7 +85,9 @@ def lake_of(harness: Harness) -> Path:
     return Path(harness.pipeline.lake.location.warehouse)
 
 
-def emails(harness: Harness, table: str = "customers", column: str = "email", layer: str = "snapshot") -> dict[int, Any]:
+def emails(
+    harness: Harness, table: str = "customers", column: str = "email", layer: str = "snapshot"
+) -> dict[int, Any]:
     return {row["id"]: row[column] for row in harness.rows(layer, "bank", table)}
 
 
@@ -180,6 +184,7 @@ def ruled_mail(kind: str, number: int) -> str:
     return "***" if kind == "mask" else sealed(mail(number))
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("kind", RULES)
 def test_no_value_is_plain_however_rows_came(bench_of: Bench, tmp_path: Path, life: str, kind: str) -> None:

@@ -10,8 +10,13 @@ import pyarrow as pa
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, table_rules
 from dts_assets.model.columns import Column
+from dts_assets.model.tables import TableId
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.column_rules import apply_rules
+from dts_assets.stages.reached_tables import Reached, reached_rule, reached_tables
+from dts_assets.stages.stored_rules import with_rules
+from dts_assets.wire.ddl.effects import Effect
+from dts_assets.wire.ddl.reading import effects_of
 from tests.growth.long_histories import Case
 from tests.stages.judged_worlds import FILTERS, changelogs, minimal
 from tests.stages.merging import SHAPE, merged, stored
@@ -63,7 +68,28 @@ def _under(filter_text: str) -> Callable[[pa.RecordBatch], object]:
     return lambda batch: apply_rules(changes_of(batch), _rules(filter_text))
 
 
+def _statements(count: int) -> list[tuple[Effect, ...]]:
+    """Tables that are rotated, and copies of gh-ost that take their place."""
+    swap = effects_of("RENAME TABLE t TO _t_del, _t_gho TO t", "d").effects
+    rotated = effects_of("RENAME TABLE l2 TO l3, l1 TO l2, l TO l1", "d").effects
+    return [swap, rotated] * count
+
+
+def _stored(count: int) -> pa.RecordBatch:
+    image = pa.array([{"id": number, "email": f"{number}@b"} for number in range(count)])
+    invalid = pa.array([[("after.email", "?")] if number % 5 == 0 else [] for number in range(count)], MAP)
+    return pa.RecordBatch.from_pydict({"before": image, "after": image, "invalid": invalid})
+
+
+MAP = pa.map_(pa.string(), pa.string())
+
 RULE_STEPS: dict[str, Case] = {
+    "statements that move rows": (_statements, reached_tables),
+    "tables that rows reach": (
+        lambda count: [(Reached(TableId("d", "", f"t{number}")), {"email": PATTERN}.get) for number in range(count)],
+        lambda reached: reached_rule(reached, "email"),
+    ),
+    "stored rows under a rule": (_stored, lambda rows: with_rules(rows, {"email": PATTERN}, spares=True)),
     "changes under rules": (_changes, lambda batch: apply_rules(changes_of(batch), rules_of())),
     "changes that a merge judges": (_open_changes, _judge),
     "texts that match often": (lambda count: _notes(["1 2 3 aab"] * count), _under("note IS NOT NULL")),
