@@ -26,7 +26,7 @@ def with_rules(
 ) -> pa.RecordBatch:
     """Return rows of a changelog whose values have passed some rules.
 
-    Those that did not fit their type are among them. ``json`` names the columns whose texts are JSON. ``spares`` leaves out values
+    Those that did not fit are among them. ``json`` names the columns whose texts are JSON. ``spares`` leaves out values
     that look as if the rule had made them. Columns with a rule are text, unless it drops them.
 
     Raises:
