@@ -21,6 +21,7 @@ from pyiceberg.table.snapshots import Snapshot, Summary
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.catalog_properties import of_file_stores
 from dts_assets.store.dropped_tables import Dropped
+from dts_assets.store.durable import bring_to_disk
 from dts_assets.store.lake import Lake, TableState
 from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.versions import refuse_set_back
@@ -82,6 +83,7 @@ class BranchedLake(Lake):
         )
         catalog, file = self.catalog_of(path), f"{metadata.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
         ToOutputFile.table_metadata(metadata, theirs.io.new_output(file))
+        bring_to_disk([file])
         identifier = self.identifier(path)
         catalog.create_namespace_if_not_exists(identifier[:-1])
         return catalog.register_table(identifier, file)

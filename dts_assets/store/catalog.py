@@ -12,7 +12,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import load_file_io
+from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -27,6 +27,7 @@ from dts_assets.errors import UnwritableLakeError
 from dts_assets.store.avro_schemas import parse_schemas_once
 from dts_assets.store.catalog_properties import bundle_of, for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
+from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
 from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
 from dts_assets.store.places import clause_of, require_lake_folder
@@ -154,6 +155,11 @@ class SqliteCatalog(SqlCatalog):
             _WRITTEN.clear()
         _WRITTEN[done.metadata_location] = done.metadata
         return done
+
+    @staticmethod
+    def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        SqlCatalog._write_metadata(metadata, io, metadata_path)
+        bring_to_disk([metadata_path])
 
     def openers(self) -> Iterator[tuple[Identifier, Callable[[], Table]]]:
         """Yield the names of all tables in the file, with their openers.
@@ -292,8 +298,11 @@ def _ready(lake: LakeLocation) -> Path:
     folders = [folder for folder in (lake.local_path, lake.database.parent) if folder is not None]
     for folder in folders:
         require_lake_folder(folder)
+        if folder.is_dir():
+            continue
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            bring_folder_to_disk(folder)
         except OSError as error:
             raise UnwritableLakeError(str(folder), clause_of(error)) from None
     database = lake.database

@@ -38,6 +38,7 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.transforms import IdentityTransform
 
 from dts_assets.store.data_files import instant_of
+from dts_assets.store.durable import bring_to_disk
 from dts_assets.store.replacement_plan import Plan, Touched
 from dts_assets.store.table_folders import OWN_SIGN
 
@@ -95,10 +96,13 @@ class NewVersion:
     ) -> Snapshot:
         """Write the manifests of a replacement, and return its Iceberg snapshot.
 
-        ``made`` are the new data files and ``deletes`` the new delete files. An error leaves no file behind.
+        ``made`` are the new data files and ``deletes`` the new delete files. All of them, and the manifests, are on the disk
+        then. An error leaves no file behind.
         """
         try:
-            return self._snapshot(plan, made, deletes, properties)
+            snapshot = self._snapshot(plan, made, deletes, properties)
+            bring_to_disk([*self._written, *(file.file_path for file in (*made, *deletes))])
+            return snapshot
         except Exception:
             self.remove()
             raise

@@ -22,6 +22,7 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.collections import DOCUMENT_TYPE
 from dts_assets.model.columns import Column, same_name
 from dts_assets.model.tables import TableId
+from dts_assets.store.durable import sync_folder
 from dts_assets.store.locks import locked
 
 VERSION = 1
@@ -257,6 +258,7 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | No
             os.fsync(stream.fileno())
         unfinished.chmod(0o644)
         unfinished.replace(path)
+        sync_folder(path.parent)
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
