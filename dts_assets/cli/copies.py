@@ -16,44 +16,57 @@ from dts_assets.flows.copies import bootstrap_of, cancel_copies
 from dts_assets.flows.copying import tables_called
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.preflight import require_spark
+from dts_assets.flows.server_identity import SAID
 from dts_assets.model.copied_tables import CopyKind
 from dts_assets.settings import load_settings
 
 _TABLE = click.option("--table", "tables", multiple=True, help="A table, shopdb.orders; may be given several times.")
 
+_IS_RIGHT = click.option(
+    "--server-is-right",
+    is_flag=True,
+    help="Answer for a database that cannot be checked to be the server of the messages.",
+)
+
 
 @click.command("copy")
 @click.argument("subscription")
 @_TABLE
+@_IS_RIGHT
 @config_option
-def copy(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
+def copy(subscription: str, tables: tuple[str, ...], config: Path | None, *, server_is_right: bool) -> None:
     """Copy the tables of a SUBSCRIPTION from the place that bootstrap names.
 
     Its messages go on meanwhile.
     Tables that were copied before are passed over. A copy that was stopped goes on with the chunks that are left.
+    A database that is not the server of the messages is refused.
     """
-    _run(subscription, tables, CopyKind.BOOTSTRAP, config)
+    _run(subscription, tables, CopyKind.BOOTSTRAP, config, server_is_right=server_is_right)
 
 
 @click.command("resync")
 @click.argument("subscription")
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@_IS_RIGHT
 @config_option
-def resync(subscription: str, tables: tuple[str, ...], config: Path | None) -> None:
+def resync(subscription: str, tables: tuple[str, ...], config: Path | None, *, server_is_right: bool) -> None:
     """Copy tables of a SUBSCRIPTION anew, in the place of all that they have.
 
     All other tables go on. It ends what is not proven of these tables, and their pauses.
     """
-    _run(subscription, tables, CopyKind.RESYNC, config)
+    _run(subscription, tables, CopyKind.RESYNC, config, server_is_right=server_is_right)
 
 
-def _run(subscription: str, tables: tuple[str, ...], kind: CopyKind, config: Path | None) -> None:
+def _run(
+    subscription: str, tables: tuple[str, ...], kind: CopyKind, config: Path | None, *, server_is_right: bool
+) -> None:
     path = config_of(config)
     settings = load_settings(path)
     subscription_of(settings, subscription)
     bootstrap_of(open_pipeline(settings, subscription))
     require_spark(settings)
-    ops = {copy_op_name(subscription): {"config": {"tables": list(tables), "kind": kind.value}}}
+    asked = {"tables": list(tables), "kind": kind.value, "server_is_right": server_is_right}
+    ops = {copy_op_name(subscription): {"config": asked}}
     with open_dagster(path) as dagster:
         request = Request(copy_job_name(subscription), subscription, {}, ops=ops)
         failure = dagster.execute(assemble(settings, path), request)
@@ -92,5 +105,6 @@ def _show(config: Path | None, subscription: str) -> None:
             window = pipeline.grid.of_start(one.window_start).key
         chunks = f"{len(one.chunks) - len(one.left)} of {len(one.chunks)}"
         at = "" if one.high is None else str(one.high)
-        shown.add_row(str(one.table), one.kind, one.state, one.origin, at, window, chunks, f"{one.rows:,}")
+        origin = f"{one.origin}, {SAID}" if one.server.startswith(SAID) else one.origin
+        shown.add_row(str(one.table), one.kind, one.state, origin, at, window, chunks, f"{one.rows:,}")
     Console(highlight=False).print(shown)

@@ -40,6 +40,11 @@ from dts_assets.settings import Subscription
     help="How long to wait for the lake to reach the source's position: 90s, 10m. Default: as configured.",
 )
 @click.option("--repair", is_flag=True, help="Take the rows that differ from the source, as changes of the changelog.")
+@click.option(
+    "--server-is-right",
+    is_flag=True,
+    help="With --repair: answer for a database that cannot be checked to be the server of the messages.",
+)
 @config_option
 def verify_command(
     subscription: str,
@@ -47,13 +52,14 @@ def verify_command(
     show_values: bool,
     timeout: timedelta | None,
     repair: bool,
+    server_is_right: bool,
     config: Path | None,
 ) -> None:
     """Compare the snapshots of a SUBSCRIPTION with the source database, all tables at one moment.
 
     The source adds up its rows by one statement for each table, and the lake adds up its files. The sum that a snapshot carries
     is compared, too. Writes may go on. Where sums differ, the rows and columns that differ are named. Nothing is changed
-    unless they are to be repaired.
+    unless they are to be repaired. A database that is not the server of the messages is refused.
     Exit code 3 if a table differs, 4 if none differs and some table could not be compared.
     """
     settings = settings_of(config)
@@ -62,7 +68,9 @@ def verify_command(
     known = tuple(known_tables(pipeline))
     chosen = {table_named(name, known, subscription) for name in names} or None
     seconds = None if timeout is None else timeout.total_seconds()
-    found = verify(pipeline, place, tables=chosen, timeout=seconds, repair=repair, progress=say)
+    found = verify(
+        pipeline, place, tables=chosen, timeout=seconds, repair=repair, server_is_right=server_is_right, progress=say
+    )
     shown = table_of(f"{subscription} at {found.position}", texts=["table", "verdict"], numbers=["lake", "source"])
     for table, one in sorted(found.verdicts.items()):
         shown.add_row(str(table), verdict_words(one), f"{one.lake.rows:,}", f"{one.source.rows:,}")

@@ -16,11 +16,13 @@ class CopyConfig(dg.Config):
     """The tables to copy, by their names at the source: `shopdb.orders`.
 
     Without any it is all that the configuration names.
-    `kind` is `bootstrap`, which passes over tables that were copied before, or `resync`.
+    `kind` is `bootstrap`, which passes over tables that were copied before, or `resync`. `server_is_right` answers for a database
+    of which nobody can tell whether it is the server of the messages; another server is refused all the same.
     """
 
     tables: list[str] = []  # noqa: RUF012  # a pydantic field: each instance has its own
     kind: str = "bootstrap"
+    server_is_right: bool = False
 
 
 def copy_job_name(subscription: str) -> str:
@@ -51,7 +53,9 @@ def copy_job(subscription: Subscription) -> dg.JobDefinition:
             from dts_assets.flows.copying import copy_tables, tables_called
             from dts_assets.model.copied_tables import CopyKind
 
-            work = Copying(step.pipeline, bootstrap_of(step.pipeline), step.spark, step.progress)
+            work = Copying(
+                step.pipeline, bootstrap_of(step.pipeline), step.spark, step.progress, server_is_right=config.server_is_right
+            )  # fmt: skip
             report = copy_tables(work, CopyKind(config.kind), tables_called(config.tables))
         context.add_output_metadata(_metadata(report))
         if report.failed:

@@ -37,6 +37,7 @@ def never() -> bool:
 class Copying:
     """The work of copies: the pipeline, what the configuration asks for, and the outside world.
 
+    ``server_is_right`` is a person's word that a database which cannot be checked is the topic's.
     ``stops`` is asked before each chunk. A copy that stops goes on with the chunks that are left when it is asked for again.
     """
 
@@ -45,6 +46,7 @@ class Copying:
     spark: SparkProvider
     progress: Progress
     stops: Stop = never
+    server_is_right: bool = False
 
 
 def bootstrap_of(pipeline: Pipeline) -> Bootstrap:
@@ -114,10 +116,12 @@ def begin(
     kind: CopyKind,
     origin: str,
     chunks: Sequence[CopiedChunk],
+    *,
+    server: str = "",
 ) -> CopiedTable:
-    """Enter a new copy into the ledger, and return it."""
+    """Enter a new copy into the ledger, and return it; ``server`` says how its server is known to be the topic's."""
     name, began = uuid.uuid4().hex[:12], datetime.now(UTC)
-    copied = CopiedTable(name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began)
+    copied = CopiedTable(name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began, server=server)
     pipeline.ledger.change_copied_tables(lambda rows: [*rows, copied])
     return copied
 

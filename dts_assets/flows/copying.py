@@ -17,6 +17,7 @@ from dts_assets.flows.database_copies import copy_from_database, server_of
 from dts_assets.flows.file_copies import copy_from_files, tables_of_files
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.server_identity import require_server
 from dts_assets.model.copied_tables import CopiedTable, CopyKind, CopyState
 from dts_assets.model.tables import TableId
 
@@ -59,6 +60,8 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
     ends what was wrong with them. A table that cannot be copied stops no other.
 
     Raises:
+        OtherServerError: The database is not the topic's server.
+        UncheckedServerError: That cannot be checked, and nobody answers for it.
         DatabaseError: The database refuses the user, or does not answer.
         NothingFoundError: The source has none of ``tables``.
     """
@@ -93,8 +96,11 @@ def _found(work: Copying, opened: ExitStack) -> Iterator[tuple[TableId, Callable
     takes = partial(_is_named, work)
     if work.bootstrap.source.jdbc is not None:
         server = opened.enter_context(server_of(work.bootstrap).connected())
+        known = require_server(
+            work.pipeline, server.connection, server.place, is_right=work.server_is_right, progress=work.progress
+        )
         for table in server.tables(takes):
-            yield table, partial(copy_from_database, work, server, table)
+            yield table, partial(copy_from_database, work, server, known, table)
         return
     for one in tables_of_files(work):
         if takes(one.table):

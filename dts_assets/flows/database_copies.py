@@ -20,6 +20,7 @@ from dts_assets.flows.copies import (
     Copying,
     add_chunks,
     begin,
+    change,
     finish,
     give_up,
     hold,
@@ -46,10 +47,11 @@ def server_of(bootstrap: Bootstrap) -> MySqlServer:
     return MySqlServer(jdbc.place)
 
 
-def copy_from_database(work: Copying, server: MySqlServer, table: TableId, kind: CopyKind) -> CopiedTable:
+def copy_from_database(work: Copying, server: MySqlServer, known: str, table: TableId, kind: CopyKind) -> CopiedTable:
     """Copy a table, or go on with a copy of it that was begun, and return it.
 
-    A copy that was stopped or given up meanwhile is returned as it stands. ``server`` is connected.
+    A copy that was stopped or given up meanwhile is returned as it stands. ``server`` is connected, and ``known`` says how
+    it is known to be the topic's.
 
     Raises:
         CopyError: The table cannot be copied, or its definition has changed meanwhile.
@@ -62,10 +64,11 @@ def copy_from_database(work: Copying, server: MySqlServer, table: TableId, kind:
         copied = unfinished(pipeline, table, source.columns, kind, origin)
         if copied is None:
             chunks = _chunks(work, server, source)
-            copied = begin(pipeline, table, source.columns, kind, origin, chunks)
+            copied = begin(pipeline, table, source.columns, kind, origin, chunks, server=known)
             about = f", about {source.estimated_rows:,} rows" if source.estimated_rows else ""
             work.progress(f"copy: {table} begins, in {len(chunks)} chunks{about}")
         else:
+            copied = change(pipeline, copied.copy, lambda row: replace(row, server=known))
             work.progress(f"copy: {table} goes on: {len(copied.left)} of {len(copied.chunks)} chunks are left")
         prepare(pipeline, copied)
         return _read(work, server, source, copied)

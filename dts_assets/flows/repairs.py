@@ -34,11 +34,17 @@ _AT_ONCE = 200
 
 
 def repair_rows(
-    pipeline: Pipeline, moment: SourceMoment, at: SourcePosition, table: ComparedTable, found: Differences
+    pipeline: Pipeline,
+    moment: SourceMoment,
+    at: SourcePosition,
+    table: ComparedTable,
+    found: Differences,
+    *,
+    server: str = "",
 ) -> CopiedTable:
     """Take the rows that differ from the source at a held moment, and return their copy.
 
-    ``at`` is the lake's position of the moment.
+    ``at`` is the lake's position of the moment, ``server`` says how its server is known to be the topic's.
 
     Raises:
         CopyError: The table has no primary key, or a position of its rows is not told by messages.
@@ -58,7 +64,7 @@ def repair_rows(
         pipeline, source, columns, at,
         rows=_rows_of(moment, source, columns, keys, sorted(there, key=str)),
         removed=_keys_of(table, columns, keys, gone),
-        origin=f"verify {moment.place}",
+        origin=f"verify {moment.place}", server=server,
     )  # fmt: skip
 
 
@@ -114,6 +120,7 @@ def enter_repair(
     rows: pa.RecordBatch,
     removed: pa.RecordBatch,
     origin: str,
+    server: str = "",
 ) -> CopiedTable:
     """Enter rows of a source table as they were at a position, and return their copy.
 
@@ -125,7 +132,7 @@ def enter_repair(
     """
     if not any(column.is_key for column in columns):
         raise CopyError(str(table), "it has no primary key that tells its rows apart", "resync it")
-    copied = begin(pipeline, table, columns, CopyKind.REPAIR, origin, [CopiedChunk(0, None, None)])
+    copied = begin(pipeline, table, columns, CopyKind.REPAIR, origin, [CopiedChunk(0, None, None)], server=server)
     prepare(pipeline, copied)
     path, read_at = copies_path(pipeline, table), datetime.now(UTC)
     chunk = replace(copied.chunks[0], low=at, high=at, rows=rows.num_rows + removed.num_rows, read_at=read_at)

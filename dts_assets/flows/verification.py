@@ -26,6 +26,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.repairs import repair_rows
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.flows.server_identity import require_server
 from dts_assets.model.columns import Column
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
@@ -119,16 +120,20 @@ def verify(
     tables: Collection[TableId] | None = None,
     timeout: float | None = None,
     repair: bool = False,
+    server_is_right: bool = False,
     progress: Progress = lambda _: None,
 ) -> Verification:
     """Compare snapshots with the source as it is now; ``timeout`` in seconds is otherwise that of the configuration.
 
-    With ``repair`` the rows that differ are taken from the source at the moment of the comparison.
+    With ``repair`` the rows that differ are taken from the source at the moment of the comparison. ``server_is_right`` is a
+    person's word that a database which cannot be checked is the topic's.
 
     Where the source's position could be off by a commit that was under way, unequal tables are looked at once more, at another
     moment.
 
     Raises:
+        OtherServerError: The database is not the topic's server.
+        UncheckedServerError: Rows are to be repaired from a database that cannot be checked.
         DatabaseError: The source does not answer, or refuses a question.
         MissingExtraError: The driver is not installed.
         NothingFoundError: The lake has not reached the moment in time, or does not know positions of a binlog.
@@ -141,11 +146,14 @@ def verify(
 
     def once(some: Collection[TableId] | None, *, is_last: bool) -> tuple[Verification, bool]:
         with moment_of(place) as moment, TemporaryDirectory(prefix="dts-assets-") as folder:
+            known = require_server(
+                pipeline, moment.connection, place, is_right=server_is_right or not repair, progress=progress
+            )
             moment.check_sums()
             progress(f"{place} stands at {moment}")
             found = verify_at(pipeline, moment, Path(folder), tables=some, timeout=seconds, progress=progress)
             if repair and (moment.surely or is_last):
-                found = _repaired(pipeline, moment, found)
+                found = _repaired(pipeline, moment, found, known)
             return found, moment.surely
 
     found, surely = once(chosen, is_last=False)
@@ -155,7 +163,7 @@ def verify(
     return replace(again, verdicts={**found.verdicts, **again.verdicts})
 
 
-def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification) -> Verification:
+def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification, known: str) -> Verification:
     """Return a comparison whose differing rows were taken from the source."""
     repaired, refused_ = dict[TableId, CopiedTable](), dict[TableId, str]()
     for table in found.unequal:
@@ -166,7 +174,9 @@ def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification) -> 
         if verdict.compared is None or verdict.differences is None or not verdict.differences.rows:
             continue
         try:
-            repaired[table] = repair_rows(pipeline, moment, found.position, verdict.compared, verdict.differences)
+            repaired[table] = repair_rows(
+                pipeline, moment, found.position, verdict.compared, verdict.differences, server=known
+            )
         except CopyError as error:
             refused_[table] = str(error)
         except TableAlteredError:

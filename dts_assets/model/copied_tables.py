@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -65,6 +65,8 @@ class CopiedTable:
 
     ``copy`` is its name, ``origin`` says where the rows came from, without secrets. ``columns`` are those of the table when it
     was copied. ``window_start`` is the start of the window whose changelogs have the rows; None before a run has taken them.
+    ``server`` says how the database was known to be the topic's: "matches", or that a person said so, and why nobody could check
+    it; empty for files.
     """
 
     copy: str
@@ -77,6 +79,7 @@ class CopiedTable:
     began: datetime
     ended: datetime | None = None
     window_start: datetime | None = None
+    server: str = field(default="", kw_only=True)
 
     @property
     def low(self) -> SourcePosition | None:

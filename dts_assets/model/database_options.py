@@ -49,7 +49,7 @@ _FLAGS: Mapping[str, tuple[ServerProof | None, ServerProof | None]] = {
     "trustservercertificate": (ServerProof.NONE, ServerProof.NAME),
     "disablesslhostnameverification": (ServerProof.AUTHORITY, ServerProof.NAME),
 }
-"""Older options, each with the meaning of ``true`` and ``false``; None is no TLS, for which ``sslMode`` alone stands."""
+"""Older options, each with the meaning of ``true`` and ``false``. None is no TLS, which ``sslMode`` alone can say."""
 
 _AUTHORITIES = ("serversslcert", "sslca", "sslrootcert")
 _SOCKETS = ("localsocket", "unixsocket", "socket")

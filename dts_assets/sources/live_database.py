@@ -40,7 +40,9 @@ A commit that is under way ends meanwhile.
 """
 
 _TRIES = 50
-_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
+DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
+"""The errors of a server that refuses an account, or a question to it."""
+
 _GONE = frozenset({0, 1049, 2002, 2003, 2005, 2006, 2013, 1040, 1129, 1130, 1205, 3024, 1969})
 _NO_FUNCTION = frozenset({1046, 1305})
 """The errors of a server that lacks a function; without a chosen database it misses that first. Statements name theirs."""
@@ -283,6 +285,6 @@ def explained(place: DatabasePlace) -> Iterator[None]:
                 f"it lacks a function (error {number}): MySQL 9.6 and newer have MD5, which sums rows, in a component; "
                 f"let an administrator run INSTALL COMPONENT 'file://component_classic_hashing'"
             )
-        if number in _DENIED:
+        if number in DENIED:
             what = f"it refuses user {place.user} (error {number}); grant SELECT and REPLICATION CLIENT"
         raise DatabaseError(str(place), what) from None

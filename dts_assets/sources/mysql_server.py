@@ -82,15 +82,20 @@ class MySqlServer:
             finally:
                 self._connection = None
 
+    @property
+    def connection(self) -> Connection:
+        """The connection, within :meth:`connected`."""
+        assert self._connection is not None, "questions are asked within connected()"
+        return self._connection
+
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement.
 
         Raises:
             DatabaseError: The server refuses the statement, or does not answer.
         """
-        assert self._connection is not None, "questions are asked within connected()"
         try:
-            with explained(self.place), self._connection.cursor() as cursor:
+            with explained(self.place), self.connection.cursor() as cursor:
                 cursor.execute(statement, values or None)
                 return list(cursor.fetchall())
         except TableAlteredError:
@@ -107,8 +112,7 @@ class MySqlServer:
         Raises:
             DatabaseError: The server writes no binlog, or the account may not see its position.
         """
-        assert self._connection is not None, "questions are asked within connected()"
-        with explained(self.place), self._connection.cursor() as cursor:
+        with explained(self.place), self.connection.cursor() as cursor:
             file_name, position, _ = binlog_position(cursor, self.place)
         return BinlogPlace.of(file_name, position)
 

@@ -17,6 +17,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopyKind
 from dts_assets.model.tables import TableId
 from dts_assets.settings import load_settings
+from dts_emulator.source.server import private_server
 from tests.flows.harness import Harness
 from tests.shop_example import shop_config, shop_of
 
@@ -80,6 +81,28 @@ def test_what_cannot_be_copied_is_a_sentence(harness: Harness) -> None:
     config.write_text("\n".join(line for line in config.read_text().splitlines() if "bootstrap" not in line))
     done = call(harness, "copy", "shop")
     assert "has no place to copy tables from" in done.stderr
+
+
+@pytest.mark.more
+@pytest.mark.database
+def test_another_server_is_refused_and_nothing_comes_from_it(tmp_path: Path) -> None:
+    with private_server(server_id=99) as server:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE shopdb")
+            cursor.execute("CREATE TABLE shopdb.coupons (id INT PRIMARY KEY)")
+            cursor.execute("INSERT INTO shopdb.coupons VALUES (1)")
+        url = f"jdbc:mariadb://localhost/?localSocket={server.socket}"
+        copies = f'bootstrap: {{from: {{jdbc: {{url: "{url}", user: root}}}}}}'
+        harness = shop_of(shop_config(tmp_path, "coupons", hours=4, more=copies))
+        empty = call(harness, "copy", "shop")
+        assert (empty.exit_code, "no message of the topic is stored yet" in empty.stderr) == (10, True)
+        assert "--server-is-right" in empty.stderr
+        harness.all(0)
+        for command in (["copy", "shop"], ["copy", "shop", "--server-is-right"], ["resync", "shop", "shopdb.coupons"]):
+            done = call(harness, *command)
+            assert done.exit_code == 10, done.output
+            assert "is not the server that the messages of shop come from: " in done.stderr
+        assert harness.pipeline.ledger.copied_tables() == []
 
 
 def test_a_copy_that_is_being_read_is_given_up(harness: Harness) -> None:

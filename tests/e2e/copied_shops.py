@@ -29,7 +29,11 @@ def opened(bench: Bench, shop: Shop, folder: Path, **bootstrap: Any) -> Harness:
 
 
 def copying(harness: Harness) -> Copying:
-    return Copying(harness.pipeline, bootstrap_of(harness.pipeline), lambda: harness.session, harness.lines.append)
+    """Copies of a shop of which no message may be stored yet, so that somebody has to answer for it."""
+    pipeline = harness.pipeline
+    return Copying(
+        pipeline, bootstrap_of(pipeline), lambda: harness.session, harness.lines.append, server_is_right=True
+    )
 
 
 def copy(harness: Harness, kind: CopyKind = CopyKind.BOOTSTRAP) -> CopyReport:

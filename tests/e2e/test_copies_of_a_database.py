@@ -64,6 +64,7 @@ def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop
         again = copy(harness)
     assert not report.failed
     assert {one.table for one in report.copied} == {GOODS, LINES, EMPTY}
+    assert {one.server.startswith("said to be right: no message") for one in report.copied} == {True}
     assert (again.copied, set(again.there)) == ((), {GOODS, LINES, EMPTY})
     goods = next(one for one in report.copied if one.table == GOODS)
     assert len(goods.chunks) > 3
@@ -74,7 +75,7 @@ def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop
     made = judge(bench, shop, tmp_path)
     with shop.written(seed=6):
         resynced = copy_tables(copying(made), CopyKind.RESYNC, [GOODS])
-    assert [one.state for one in resynced.copied] == [CopyState.COPIED]
+    assert [(one.state, one.server) for one in resynced.copied] == [(CopyState.COPIED, "matches")]
 
 
 @pytest.mark.long
