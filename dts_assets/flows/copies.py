@@ -119,7 +119,10 @@ def begin(
     *,
     server: str = "",
 ) -> CopiedTable:
-    """Enter a new copy into the ledger, and return it; ``server`` says how its server is known to be the topic's."""
+    """Enter a new copy into the ledger, and return it.
+
+    ``server`` says how its server is known to be the topic's.
+    """
     name, began = uuid.uuid4().hex[:12], datetime.now(UTC)
     copied = CopiedTable(name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began, server=server)
     pipeline.ledger.change_copied_tables(lambda rows: [*rows, copied])

@@ -35,7 +35,7 @@ from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, C
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings.bootstrap import Bootstrap
-from dts_assets.sources.live_database import SourceMoment, TableAlteredError, moment_of
+from dts_assets.sources.live_database import SourceMoment, TableAlteredError, locked_moment_of, moment_of
 from dts_assets.sources.mysql_server import MySqlServer, SourceTable, sql_table
 from dts_assets.stages.copied_texts import copy_query, stored_kind
 
@@ -85,7 +85,7 @@ def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: Copie
     Raises:
         CopyError: The definition of the table has changed meanwhile.
     """
-    began, done, total, exact = time.monotonic(), 0, len(copied.chunks), server.is_mariadb
+    began, done, total, exact = time.monotonic(), 0, len(copied.chunks), server.is_mariadb and source.has_transactions
     jdbc = work.bootstrap.source.jdbc
     if copied.left and jdbc is not None and not _reads_at_a_moment(source, exact=exact):
         add_driver(work.spark(), jdbc)
@@ -146,15 +146,16 @@ def _read_wave(
 def _reads_at_a_moment(source: SourceTable, *, exact: bool) -> bool:
     """Tell whether a table is read at one moment.
 
-    No later change could mend its rows, and the sessions of Spark's tasks cannot tell the position of their snapshot.
+    No later change could mend its rows, and the sessions of Spark's tasks cannot tell the position of their snapshot, or of rows
+    that stand in no snapshot.
     """
     return not exact and not source.has_key
 
 
 def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
-    """Read a table without a key at one moment of a MySQL.
+    """Read a table without a key at one moment.
 
-    The driver of the small questions reads it.
+    Where its engine has no transactions, the moment is held by a lock. The driver of the small questions reads it.
 
     Raises:
         CopyError: The server does not tell the position of a moment.
@@ -172,7 +173,11 @@ def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, c
             yield pa.record_batch([pa.array(*pair) for pair in zip(columns, kinds, strict=True)], names=list(names))
 
     try:
-        with moment_of(server.place) as moment:
+        if not source.has_transactions:
+            engine = f"engine {source.engine}, which has no transactions"
+            work.progress(f"copy: {copied.table} has no key and the {engine}: nobody can write to it while it is read")
+        held = moment_of(server.place) if source.has_transactions else locked_moment_of(server.place, source.table)
+        with held as moment:
             if not moment.surely:
                 why = "was found without a lock: a commit under way may be missing. Grant RELOAD to be sure"
                 work.progress(f"copy: {copied.table} has no key, and its position {moment} {why}")

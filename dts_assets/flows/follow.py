@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dts_assets.errors import NotClosedError
+from dts_assets.errors.windows import NotClosedError
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.pipeline import Pipeline, SparkProvider

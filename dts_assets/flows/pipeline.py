@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
-from dts_assets.errors import NotReadyError
+from dts_assets.errors.windows import NotReadyError
 from dts_assets.flows.first_times import first_times
 from dts_assets.flows.lake_shape import LakeShape, Topics
 from dts_assets.flows.layers import LAYERS, Layer

@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from dts_assets.errors import NotClosedError
 from dts_assets.errors.sources import CaptureGrownError, MessagesGoneError, RecreatedTopicError
+from dts_assets.errors.windows import NotClosedError
 from dts_assets.flows.ingest_tasks import RawResult, RawTask, copy_messages
 from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, find_files, replace_cells

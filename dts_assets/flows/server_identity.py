@@ -1,4 +1,4 @@
-"""The look whether a database is the server of a topic, before rows are taken from it or compared with it."""
+"""The look whether a database is the server of a topic, before anything is read from it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,10 @@ def _greatest(history: TopicHistory, cell: Cell, run: Run) -> tuple[SourcePositi
 def _events(
     pipeline: Pipeline, history: TopicHistory, cells: Sequence[Cell], last: SourcePosition
 ) -> Iterator[StoredEvent]:
-    """Yield the events of some cells shortly before a position, in its lineage and file; none where entries have left."""
+    """Yield the events of some cells shortly before a position, in its lineage and file.
+
+    There are none where entries have left the lake.
+    """
     try:
         refuse_removed_entries(pipeline, cells, consequence="look at the server")
     except RowsRemovedError:

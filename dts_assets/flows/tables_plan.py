@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dts_assets.errors import IncompleteWindowError
+from dts_assets.errors.windows import IncompleteWindowError
 from dts_assets.flows.copied_changes import take_copies
 from dts_assets.flows.known_tables import known_names, known_sources, known_tables, register_shapes, stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection

@@ -1,4 +1,4 @@
-"""A database server and a topic, each by the facts that tell whether the topic's messages are of that server."""
+"""Facts about a database server and about a topic, by which one is known as the other's source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event of a binlog as messages told it; ``position`` is that of its first byte, or of the byte behind it."""
+    """An event of a binlog as messages told it.
+
+    ``position`` is that of its first byte, or of the byte behind it.
+    """
 
     file: int
     position: int
@@ -30,8 +33,9 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class TopicTrace:
-    """The end of a topic's last lineage: its last events, ascending, and the greatest GTID number of each server.
+    """The end of a topic's last lineage.
 
+    ``events`` are its last ones, ascending, and ``gtids`` has the greatest GTID number of each server.
     ``last`` is the greatest place of all, None where no message is stored. ``writer`` is the server that the last GTID names.
     There are no GTIDs where the task made them up. ``is_by_lsn`` says that positions are those of a PostgreSQL.
     """
@@ -85,7 +89,7 @@ class ServerFacts:
 
 
 class Verdict(StrEnum):
-    """Whether a server is the one of a topic."""
+    """The answer to the question whether a server is a topic's."""
 
     MATCHES = "matches"
     MISMATCHES = "mismatches"
@@ -94,7 +98,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerMatch:
-    """A verdict with its reason, a clause for people: "its binlog ends at 3:700, before the topic's last event"."""
+    """A verdict with its reason, which is a clause for people: "it lacks the topic's transaction ..."."""
 
     verdict: Verdict
     reason: str

@@ -44,7 +44,7 @@ def match_server(topic: TopicTrace, server: ServerFacts) -> ServerMatch:
 
 
 def _contradictions(topic: TopicTrace, server: ServerFacts) -> Iterator[str]:
-    """Yield reasons why a server cannot be that of a topic: it lacks transactions, or a place of its binlog."""
+    """Yield reasons why a server cannot be that of a topic, such as a transaction that it lacks."""
     assert topic.last is not None, "a topic without messages contradicts nothing"
     for name, number in sorted(topic.gtids.items()):
         if server.executed:
@@ -67,7 +67,7 @@ def _contradictions(topic: TopicTrace, server: ServerFacts) -> Iterator[str]:
 def _last_event(
     stored: Sequence[StoredEvent], read: Sequence[BinlogEvent]
 ) -> tuple[StoredEvent, list[BinlogEvent]] | None:
-    """Return the last stored event that lies among events of a server, and those that begin or end there.
+    """Return the last stored event that a server's events reach, and those that begin or end there.
 
     The event at which reading begins is left out: it is a place to begin, and nothing is known of the event before.
     """

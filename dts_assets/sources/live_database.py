@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dts_assets.errors.machine import MissingExtraError
 from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
+from dts_assets.model.columns import quoted
 from dts_assets.model.database_places import SESSION, DatabasePlace
 from dts_assets.model.positions import file_number
 from dts_assets.model.server_tables import ServerTable
@@ -40,6 +41,7 @@ A commit that is under way ends meanwhile.
 """
 
 _TRIES = 50
+_LOCK_SECONDS, _LOCK_TIMEOUT = 30, 1205
 DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1698})
 """The errors of a server that refuses an account, or a question to it."""
 
@@ -137,6 +139,40 @@ def moment_of(place: DatabasePlace) -> Iterator[SourceMoment]:
             _let_statements_pass(cursor)
             found = _begin(cursor, place)
         yield SourceMoment(connection, place, *found)
+
+
+@contextmanager
+def locked_moment_of(place: DatabasePlace, table: TableId) -> Iterator[SourceMoment]:
+    """Hold a moment of one table for the length of the block.
+
+    Nobody writes to the table then. Its writers have written their events before they give the lock back, so that the binlog's
+    end is its position.
+
+    Raises:
+        MissingExtraError: The driver is not installed.
+        DatabaseError: The server lets nobody in, writes no binlog, or does not give the lock.
+        TableAlteredError: The table is not there any more.
+        MySQLError: Never; :func:`explained` makes sentences of it.
+    """
+    import pymysql
+
+    with connected(place) as connection:
+        with explained(place), connection.cursor() as cursor:
+            for statement in (*SESSION, f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}"):
+                cursor.execute(statement)
+            try:
+                cursor.execute(f"LOCK TABLES {quoted(table.database)}.{quoted(table.table)} READ")
+            except pymysql.err.MySQLError as error:
+                number = error.args[0] if error.args else 0
+                if number in DENIED:
+                    what = "its engine has no transactions, so it has to be locked while it is read; grant LOCK TABLES"
+                    raise DatabaseError(str(place), what) from None
+                if number == _LOCK_TIMEOUT:
+                    what = f"a statement kept table {table} from being locked for {_LOCK_SECONDS} s; run it again"
+                    raise DatabaseError(str(place), what) from None
+                raise
+            file, position, _ = binlog_position(cursor, place)
+        yield SourceMoment(connection, place, file, position, True)
 
 
 @contextmanager

@@ -42,12 +42,16 @@ class SourceTable:
     """A table of a server, and its columns as they are declared.
 
     ``key`` is the first column of its primary key, by which it is read in ranges; None where it is read as a whole.
+    ``engine`` is its storage engine. Without transactions (``has_transactions``) the rows of a snapshot are those of the moment
+    at which they are read, whenever it began.
     """
 
     table: TableId
     columns: tuple[ColumnShape, ...]
     key: str | None
     estimated_rows: int
+    engine: str = "InnoDB"
+    has_transactions: bool = True
 
     @property
     def has_key(self) -> bool:
@@ -142,10 +146,15 @@ class MySqlServer:
             f"WHERE {ONE_TABLE} AND t.INDEX_NAME = 'PRIMARY' AND t.SEQ_IN_INDEX = 1",
             names,
         )
-        rows = self.rows(f"SELECT t.TABLE_ROWS FROM information_schema.TABLES t WHERE {ONE_TABLE}", names)
+        told = self.rows(
+            "SELECT t.TABLE_ROWS, e.TRANSACTIONS FROM information_schema.TABLES t "
+            f"LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE {ONE_TABLE}",
+            names,
+        )
+        rows, has_transactions = told[0] if told else (0, None)  # it may be dropped meanwhile
         first = next((one for one in columns if keys and one.name == _text(keys[0][0])), None)
         key = first.name if first is not None and has_ranges(first) else None
-        return SourceTable(table, columns, key, int(rows[0][0] or 0) if rows else 0)
+        return SourceTable(table, columns, key, int(rows or 0), found.engine, has_transactions == "YES")
 
     def key_bounds(self, table: SourceTable, *, rows: int) -> Iterator[str]:
         """Yield texts of key values that cut a table into ranges of about so many rows.

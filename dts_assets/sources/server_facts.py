@@ -1,4 +1,6 @@
-"""The questions to a server that tell whether a topic is of it: its ids, its transactions, and events of its binlog.
+"""The questions to a server that tell whether a topic is of it.
+
+They are about its ids, its transactions, and events of its binlog.
 
 Statements in a binlog's events are data of people, so only places, ids and times are taken from them.
 """
@@ -33,7 +35,7 @@ _NO_PLACE = 1220
 _HEADER = struct.Struct("<IBIIIH")
 _NOT_BLOCKING = 1
 _OPENED = frozenset({4, 15})
-"""The types of events with which a server begins to send a binlog: the name of its file, and its description."""
+"""The types of events with which a server begins to send a binlog: its file's name and description."""
 
 
 def server_facts(connection: Connection, place: DatabasePlace, topic: TopicTrace) -> ServerFacts:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from dts_assets import errors
 from dts_assets.cli import main as command_module
 from dts_assets.cli.main import COMMAND_GROUP, EXIT_CODES, cli
-from dts_assets.errors import machine
+from dts_assets.errors import machine, windows
 from dts_assets.errors.sources import CaptureError
 
 HOUSE = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ def test_schema_is_json_on_stdout() -> None:
     [
         CaptureError("./recorded", "it has no column offset"),
         errors.UnwritableLakeError("./lake", "permission denied"),
-        errors.NotReadyError("shop", {"2026-01-05-01:00": (0,)}),
+        windows.NotReadyError("shop", {"2026-01-05-01:00": (0,)}),
         machine.MissingJavaError(),
         machine.PortInUseError(3000),
         errors.WireFormatError("dts-avro", "it needs a schema"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import databases, machine, removed_rows, scratch, sources, spark, tables, topics
+from dts_assets.errors import databases, machine, removed_rows, scratch, sources, spark, tables, topics, windows
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -85,11 +85,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "set it back",
     ),
     (
-        errors.IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)}),
+        windows.IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)}),
         "p00|2026-01-05-01:00: gap",
         "materialize these partitions again",
     ),
-    (errors.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
+    (windows.NotClosedError("shop", ("p00|2026-01-05-01:00",), latest=None), "p00|2026-01-05-01:00", "Ask again later"),
     (
         removed_rows.RowsRemovedError(
             "shop", "raw_envelopes", {"p00|2026-01-05-03:00": datetime(2026, 1, 20, 3, tzinfo=UTC)}
@@ -97,7 +97,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "The raw messages of p00|2026-01-05-03:00 of shop were removed by retention on 2026-01-20",
         "cannot be made again",
     ),
-    (errors.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
+    (windows.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
     (machine.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
     (
         machine.MissingPackageError("live", "dts_emulator.commands.live:live", "No module named dts_emulator"),
@@ -134,6 +134,16 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "host:3306 has tables already in shopdb",
         "Name another server",
     ),
+    (
+        databases.OtherServerError("db:3306", "shop", "it lacks transaction 0-1-7"),
+        "it lacks transaction",
+        "Name the server",
+    ),
+    (
+        databases.UncheckedServerError("db:3306", "shop", "its binlog is gone"),
+        "its binlog is gone",
+        "--server-is-right",
+    ),
     (errors.WireFormatError("dts-avro", "it needs a schema; name its file"), "dts-avro", "name its file"),
 )
 """An error of each class that is raised, where it says that something is wrong, and the beginning of what to do."""
@@ -143,7 +153,8 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
         if child.__module__ in {
-            one.__name__ for one in (errors, databases, machine, removed_rows, scratch, sources, spark, tables, topics)
+            one.__name__
+            for one in (errors, databases, machine, removed_rows, scratch, sources, spark, tables, topics, windows)
         }:
             yield child
             yield from below(child)
@@ -227,7 +238,7 @@ def test_facts_given_by_position_are_the_ones_that_the_sentence_names() -> None:
 
 
 def test_a_window_that_is_not_ready_names_the_kafka_partitions_it_waits_for() -> None:
-    text = str(errors.NotReadyError("shop", {"2026-01-05-02:00": (1,), "2026-01-05-01:00": (0, 3)}))
+    text = str(windows.NotReadyError("shop", {"2026-01-05-02:00": (1,), "2026-01-05-01:00": (0, 3)}))
     assert "2026-01-05-01:00: p00, p03; 2026-01-05-02:00: p01" in text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from dts_assets.errors import NotReadyError
+from dts_assets.errors.windows import NotReadyError
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_tables

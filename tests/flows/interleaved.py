@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from dts_assets.errors import DtsAssetsError, NotReadyError
+from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.windows import NotReadyError
 from dts_assets.flows import turns
 from dts_assets.model.turns import Turn
 from dts_assets.store import commit

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import IncompleteWindowError
+from dts_assets.errors.windows import IncompleteWindowError
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.model.problems import Completeness, ProblemCode, Reason

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.errors import IncompatibleLakeError, NotClosedError, NotReadyError
+from dts_assets.errors import IncompatibleLakeError
 from dts_assets.errors.sources import CaptureGrownError
+from dts_assets.errors.windows import NotClosedError, NotReadyError
 from dts_assets.flows.find_work import find_work
 from tests.flows.harness import Bench
 from tests.flows.history import border

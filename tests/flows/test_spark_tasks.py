@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from dts_assets.errors import NotClosedError
+from dts_assets.errors.windows import NotClosedError
 from dts_assets.flows import spark_tasks
 from dts_assets.flows.reports import counted, of_bytes, rate
 from dts_assets.flows.spark_daemon import without_archives

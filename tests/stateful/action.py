@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from dts_assets.errors import IncompleteWindowError, NotClosedError, NotReadyError, SetBackTableError
+from dts_assets.errors import SetBackTableError
+from dts_assets.errors.windows import IncompleteWindowError, NotClosedError, NotReadyError
 from tests.flows.harness import Harness
 from tests.stateful.world import Work, World, refused_by_name
 

@@ -16,11 +16,8 @@ from typing import Any, Final
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 
-from dts_assets.errors import (
-    IncompleteWindowError,
-    SetBackTableError,
-    StaleGenerationError,
-)
+from dts_assets.errors import SetBackTableError, StaleGenerationError
+from dts_assets.errors.windows import IncompleteWindowError
 from dts_assets.flows.redrive import Quarantined, redrive
 from dts_assets.model.added_columns import AUDIT
 from tests.effects.effects import Effects, SqliteAlone, Way, caught

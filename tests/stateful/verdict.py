@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dts_assets.errors import IncompleteWindowError, SetBackTableError
+from dts_assets.errors import SetBackTableError
+from dts_assets.errors.windows import IncompleteWindowError
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger, unusable_tables
 from dts_assets.flows.layers import LAYERS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dts_assets.errors import NotReadyError
+from dts_assets.errors.windows import NotReadyError
 from dts_assets.flows import entries as entries_flow
 from dts_assets.flows import raw as raw_flow
 from dts_assets.flows import tables as tables_flow

@@ -1,0 +1,132 @@
+"""Tables on engines without transactions are copied while they are written to: each row is there as often as at the source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dts_assets.flows.copies import Copying, bootstrap_of
+from dts_assets.flows.copying import copy_tables
+from dts_assets.model.copied_tables import CopyKind
+from dts_assets.model.tables import TableId
+from dts_assets.sources.mysql_server import MySqlServer
+from dts_emulator.source.server import Server, private_server
+from tests.flows.harness import Harness
+from tests.flows.verified_source import START, lake_of, place_of, run
+
+pytestmark = pytest.mark.database
+
+BAG = TableId("d", "", "bag")
+COLUMNS = "(word VARCHAR(10) NOT NULL, n INT NOT NULL)"
+ENGINES = ("MyISAM", "Aria", "MEMORY", "CSV", "MERGE")
+
+
+@contextmanager
+def bag(engine: str, *, network: tuple[str, ...] = ()) -> Iterator[Server]:
+    """A server whose table was filled before the topic began."""
+    with private_server(extra=network) as server:
+        made = [f"CREATE TABLE d.bag {COLUMNS} ENGINE={engine}"]
+        if engine == "MERGE":
+            made = [
+                f"CREATE TABLE d.below {COLUMNS} ENGINE=MyISAM",
+                f"CREATE TABLE d.bag {COLUMNS} ENGINE=MERGE UNION=(d.below) INSERT_METHOD=LAST",
+            ]
+        run(server, ["CREATE DATABASE d", "USE d", *made], second=START + 1)
+        untold = "INSERT INTO d.bag SELECT CONCAT('w', seq % 97), seq % 3 FROM seq_1_to_3000"
+        run(server, ["USE d", "SET sql_log_bin = 0", untold])
+        yield server
+
+
+@contextmanager
+def written(server: Server) -> Iterator[Event]:
+    """The table is written to as fast as it goes; the event is set once something was written."""
+    stop, begun = Event(), Event()
+
+    def write() -> None:
+        random, number = Random(5), 0
+        with server.connect() as connection, connection.cursor() as cursor:
+            while not stop.is_set():
+                number += 1
+                cursor.execute("SET TIMESTAMP = %s", (START + 62 + min(number / 100, 50),))
+                cursor.execute("INSERT INTO d.bag VALUES (%s, %s)", (f"new{number}", random.randrange(3)))
+                if number % 5 == 0:
+                    cursor.execute("DELETE FROM d.bag WHERE word = %s", (f"new{random.randrange(1, number)}",))
+                begun.set()
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield begun
+    finally:
+        stop.set()
+        thread.join()
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("a table that is locked is read without Spark")
+
+
+def copying(server: Server, folder: Path) -> tuple[Harness, Copying]:
+    jdbc = {"url": f"jdbc:mariadb://localhost/?localSocket={server.socket}", "user": "root"}
+    harness = lake_of(
+        server, folder, name="engines", complete=False, bootstrap={"from": {"jdbc": jdbc}, "tables": ["d.bag"]}
+    )
+    pipeline = harness.pipeline
+    return harness, Copying(pipeline, bootstrap_of(pipeline), no_spark, harness.lines.append)
+
+
+@pytest.mark.more(after=1)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_row_is_there_once_though_its_table_was_written_to(engine: str, tmp_path: Path) -> None:
+    with bag(engine) as server:
+        harness, work = copying(server, tmp_path)
+        with written(server) as begun:
+            assert begun.wait(60)
+            (copied,) = copy_tables(work, CopyKind.BOOTSTRAP, [BAG]).copied
+        assert copied.low == copied.high
+        assert any("nobody can write to it while it is read" in line for line in harness.lines)
+        after = lake_of(server, tmp_path, until=START + 120, name="engines", complete=False)
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT word, n FROM d.bag")
+            there = Counter(cursor.fetchall())
+        assert Counter((row["word"], row["n"]) for row in after.rows("snapshot", *BAG.path)) == there
+        assert max(there.values()) > 1
+
+
+@pytest.mark.more
+def test_an_account_that_may_not_lock_is_told_the_right(tmp_path: Path) -> None:
+    with bag("MyISAM") as server:
+        run(server, [
+            "CREATE USER reader@localhost IDENTIFIED BY ''", "GRANT SELECT, BINLOG MONITOR ON *.* TO reader@localhost",
+        ], second=START + 1)  # fmt: skip
+        _, work = copying(server, tmp_path)
+        jdbc = work.bootstrap.source.jdbc
+        assert jdbc is not None
+        reader = jdbc.model_copy(update={"user": "reader"})
+        source = work.bootstrap.source.model_copy(update={"jdbc": reader})
+        report = copy_tables(
+            replace(work, bootstrap=work.bootstrap.model_copy(update={"source": source})), CopyKind.BOOTSTRAP
+        )
+        assert "grant LOCK TABLES" in report.failed[BAG]
+
+
+def test_the_server_says_which_engines_have_transactions() -> None:
+    with private_server() as server:
+        run(
+            server,
+            ["CREATE DATABASE d", *(f"CREATE TABLE d.{name} (n INT NOT NULL) ENGINE={name}" for name in ENGINES[:4])],
+        )
+        run(server, ["CREATE TABLE d.innodb (n INT) ENGINE=InnoDB"])
+        with MySqlServer(place_of(server)).connected() as asked:
+            found = {one.table: asked.table(one) for one in asked.tables(lambda one: one.database == "d")}
+    assert {name: one.has_transactions for name, one in found.items()} == {
+        "Aria": False, "CSV": False, "MEMORY": False, "MyISAM": False, "innodb": True,
+    }  # fmt: skip
