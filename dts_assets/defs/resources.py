@@ -84,6 +84,7 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         from dts_assets.flows.executors import explained_start, require_executors
         from dts_assets.flows.pipeline import lake_location
         from dts_assets.settings import load_settings
+        from dts_assets.store.jvm import start_jvm
         from dts_assets.store.session import patient, prepare_process, spark_conf
 
         settings = load_settings(Path(self.config_path))
@@ -91,6 +92,7 @@ class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         prepare_process(master, settings.spark.conf)
         conf = spark_conf(lake_location(settings), dict(settings.spark.conf), master=master)
         with explained_start(master):
+            start_jvm(conf, master=master)
             session = patient(cast("SparkSession", LazyPySparkResource(spark_config=conf).spark_session))
         require_executors(session, master, conf)
         return session

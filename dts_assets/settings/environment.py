@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -36,6 +37,19 @@ def set_where_unset(variables: Mapping[str, str]) -> None:
 def set_variables(variables: Mapping[str, str]) -> None:
     """Set variables, whoever has set them before."""
     os.environ.update(variables)
+
+
+@contextmanager
+def changed_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while, for a library that starts a process."""
+    before = variables_of(variables)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def executors_python() -> str:

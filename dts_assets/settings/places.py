@@ -21,6 +21,11 @@ from dts_assets.settings.values import Hidden, duration_of, is_port, mistake
 _TLS_PROPERTY = re.compile(r"ssl|tls|certificate|\bcerts?\b|ca-?bundle|trust-?store|verify", re.I)
 """Names that speak of TLS. Iceberg's engines have none: pyiceberg's ``ssl`` is no text, and Spark would not read it."""
 
+_SECRET_OPTION = re.compile(
+    r"-D(?P<name>[^\s=]*(?i:secret|password|passwd|token(?!i)|credential|access[._-]?key)[^\s=]*)="
+)
+"""An option of Java whose name speaks of a secret."""
+
 _REMOTE_PORT = re.compile(r"sc://(?:\[[^\]]*\]|[^:/]*):([^/]*)")
 
 
@@ -154,6 +159,18 @@ class Spark(Part):
         if isinstance(values, Mapping) and values.get("master") is None and values.get("remote") is None:
             return {**values, "master": "local[2]"}
         return values
+
+    @field_validator("conf")
+    @classmethod
+    def _no_secret_in_a_command_line(cls, conf: Hidden) -> Hidden:
+        for name, value in conf.items():
+            if name.endswith("JavaOptions") and (found := _SECRET_OPTION.search(value)):
+                raise mistake(
+                    f"the option {found['name']} would stand in a command line, where every user of the machine reads it",
+                    "write the option into a file that only you may read, and @/path/of/the/file here",
+                    at=(name,),
+                )
+        return conf
 
     @field_validator("remote")
     @classmethod

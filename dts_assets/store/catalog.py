@@ -48,8 +48,13 @@ A thousand tables with changelog and snapshot have two thousand, and a refresh r
 50 KB in memory, and half a millisecond to be read.
 """
 
-_REDACTED = r"(?i)secret|password|token|access[.-]?key|credential|\.header\."
-"""Names of settings whose values Spark hides wherever it shows settings; its own list lacks the last three."""
+_REDACTED = (
+    r"(?i)secret|password|token|credential|\.header\.|[._-]key($|[._-])|connection.string|executorenv|:[^/@\s]+@"
+)
+"""Names of settings and forms of values that Spark hides wherever it shows them.
+
+Its own list lacks the last six.
+"""
 
 _JARS = ("spark.jars.packages", "spark.jars", "spark.driver.extraClassPath")
 _FLAT_CATALOGS = ("hive", "glue")

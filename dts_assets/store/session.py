@@ -16,6 +16,7 @@ from dts_assets.model.spark_masters import is_connect, is_on_this_machine, runs_
 from dts_assets.settings.environment import set_variables, set_where_unset, variables_of
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
 from dts_assets.store.catalog_properties import CHECKSUM_VARIABLES, checksum_options
+from dts_assets.store.jvm import start_jvm
 from dts_assets.store.machine import require_java, require_master
 from dts_assets.store.package import ARCHIVE, package_archive
 
@@ -206,8 +207,10 @@ def open_session(
     from pyspark.sql import SparkSession  # half a second that readers of this module's settings need not pay
 
     prepare_process(master, conf)
+    settings = spark_conf(lake, conf, master=master)
+    start_jvm(settings, master=master)
     builder = SparkSession.builder.appName(name)
-    for key, value in spark_conf(lake, conf, master=master).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return patient(builder.getOrCreate())
 

@@ -249,6 +249,8 @@ class TestMistakes:
             (("lake:\n", "spark: {master: a, remote: 'sc://a'}\nlake:\n"), "spark.remote", "beside the remote", "keep one"),
             (("lake:\n", "spark: {remote: 'sc://host:port'}\nlake:\n"), "spark.remote", "port is none", "sc://host:15002"),
             (("lake:\n", "spark: {remote: 'sc://host:70000/;token=x'}\nlake:\n"), "spark.remote", "port is none", "1 to 65535"),
+            (("lake:\n", "spark: {conf: {spark.driver.extraJavaOptions: -Djavax.net.ssl.trustStorePassword=hush}}\nlake:\n"),
+             "spark.conf.spark.driver.extraJavaOptions", "the option javax.net.ssl.trustStorePassword would", "@/path"),
             (("./lake", "s3://bucket/lake"), "lake.catalog", "no folder", "local warehouse"),
             (("./lake", "./lake\n  catalog: {type: rest}"), "lake.catalog", "uri is missing", "uri:"),
             (("partitions: 4", "partitions: 4\n    schema: x.avsc"), "subscriptions.shop.schema", "without a schema", "remove"),
@@ -296,6 +298,13 @@ class TestMistakes:
         assert message in found[0].message
         assert fix in found[0].fix
         assert found[0].line is not None
+
+    @pytest.mark.parametrize(
+        "options", ["@/etc/shop/java.options", "-Dmy.tokenizer=x -Dfile.encoding=UTF-8", "-Dpath=/secret"]
+    )
+    def test_options_of_java_without_a_secret_are_taken(self, write: Write, options: str) -> None:
+        text = f"spark: {{conf: {{spark.executor.extraJavaOptions: '{options}'}}}}\n{SMALLEST}"
+        assert load_settings(write(text)).spark.conf["spark.executor.extraJavaOptions"] == options
 
     def test_a_misspelt_key_is_named_beside_the_one_that_is_missing(self, write: Write) -> None:
         found = mistakes(write(SMALLEST.replace("partitions: 4", "partitons: 4")))

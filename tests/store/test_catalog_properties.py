@@ -149,6 +149,13 @@ def test_a_variable_that_somebody_has_set_holds_for_java_too(monkeypatch: pytest
 
 def test_spark_hides_the_secrets_of_catalogs() -> None:
     hidden = re.compile(spark_catalog_conf(LakeLocation("/lake"))["spark.redaction.regex"].removeprefix("(?i)"), re.I)
-    secrets = ("s3.secret-access-key", "s3.access-key-id", "s3.session-token", "token", "credential", "header.X-Auth")
+    secrets = (
+        "s3.secret-access-key", "s3.access-key-id", "s3.session-token", "s3.sse.key", "token", "credential", "header.X-Auth",
+        "adls.auth.shared-key.account.key", "adls.connection-string.shop", "adls.sas-token.shop", "gcs.oauth2.token",
+        "gcs.encryption-key", "jdbc.password",
+    )  # fmt: skip
     assert [name for name in secrets if not hidden.search(f"spark.sql.catalog.lake.{name}")] == []
-    assert not hidden.search("spark.sql.catalog.lake.s3.endpoint")
+    assert hidden.search("spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net")
+    assert hidden.search("https://reader:hush@catalog.example/"), "Spark looks at values, too"
+    for shown in ("spark.sql.catalog.lake.s3.endpoint", "https://catalog.example:8181/", "local[2]", "spark://h:7077"):
+        assert not hidden.search(shown), shown
