@@ -28,10 +28,10 @@ _ESCAPED = {ord(one): f"\\{one}" for one in "\\ =:#!"} | {ord("\n"): "\\n", ord(
 
 
 def start_jvm(conf: Mapping[str, str], *, master: str) -> None:
-    """Start the JVM of this process with these settings.
+    """Start the JVM of this process with these settings, for the session that is opened next.
 
-    Nothing is done where it runs, or where Spark is a server. The session that is opened next uses this JVM. A file of properties takes the place of Spark's defaults, so these are its
-    first lines.
+    Nothing is done where it runs, or where Spark is a server. A file of properties takes the place of Spark's defaults, so these
+    are its first lines.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -70,7 +70,7 @@ def _defaults() -> Path:
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file of properties, with an end of its last line; "" without the file."""
+    """Return the text of a file of properties and an end of line; without the file nothing."""
     with suppress(FileNotFoundError):
         return path.read_text("utf-8") + "\n"
     return ""
