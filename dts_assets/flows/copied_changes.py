@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from dts_assets.flows.copied_rules import rules_of_copy
 from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.tables_tasks import TablesTask, TableTarget
 from dts_assets.model.copied_tables import NO_KAFKA_PARTITION, CopiedTable, CopyKind
+from dts_assets.model.lake_layers import COPIES
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -24,9 +26,6 @@ from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.copied_entries import CopiedPart
 from dts_assets.store.files import WriteTarget
 from dts_assets.wire.copied_rows import CopiedRows
-
-COPIES = "copies"
-"""The part of the path of copied tables behind the subscription: ``shop.copies.shopdb.orders``."""
 
 _TASK_BYTES = 64 << 20
 """Bytes of files that one task decodes."""
@@ -66,22 +65,24 @@ def copied_tasks(
 ) -> Iterator[TablesTask]:
     """Yield the tasks that decode copied tables, by the window that takes them.
 
-    Tables without a target are passed over.
+    They apply the rules that rows have not passed when they were written. Tables without a target are passed over.
     """
     routes, lake = pipeline.settings.routes, pipeline.lake
     for start, tables in copied.items():
         for one in tables:
-            if (routes.decoded_table(one.table) if routes else one.table) not in targets:
+            table = routes.decoded_table(one.table) if routes else one.table
+            if table is None or table not in targets:
                 continue
+            target = {table: replace(targets[table], rules=rules_of_copy(pipeline, one).rules)}
             path = copies_path(pipeline, one.table)
-            files = lake.data_files(path, {"copy": {one.copy}})
+            files = lake.data_files(path, {"copy": {one.part}})
             part = CopiedPart(one, start, empties=one.kind is not CopyKind.REPAIR)
             # A table without rows has a task, too: its rows of before are taken away.
             for number, some in enumerate(by_size(files, _TASK_BYTES) or [[]]):
                 mine = replace(part, empties=part.empties and not number)
                 wire = CopiedRows(pipeline.settings.source_time_zone, mine.operation)
                 yield TablesTask(
-                    tuple(file.path for file in some), {start: sum(file.bytes for file in some)}, wire, targets, quarantine,
+                    tuple(file.path for file in some), {start: sum(file.bytes for file in some)}, wire, target, quarantine,
                     ddl, lake.file_store(path), mine.wanted(), routes, sources, mine,
                 )  # fmt: skip
 

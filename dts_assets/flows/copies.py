@@ -8,9 +8,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from pyiceberg.exceptions import NoSuchTableError
+
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.copied_changes import copies_path
+from dts_assets.flows.copied_rules import rules_of_copy
 from dts_assets.flows.lease_keeper import keeper
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -20,12 +23,17 @@ from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.settings.bootstrap import Bootstrap
+from dts_assets.stages.copied_rules import NO_COPY_RULES, CopyRules
 from dts_assets.stages.copied_texts import stored_kind
 from dts_assets.store.columns import copied_columns
 from dts_assets.store.files import WrittenFile
+from dts_assets.store.iceberg_tables import drop_columns
 from dts_assets.store.schemas import copied_layout
 
 Stop = Callable[[], bool]
+
+BOUNDS = ("key_from", "key_until")
+"""The columns of copied tables that an earlier version wrote, with values of keys that nobody reads."""
 
 
 def never() -> bool:
@@ -91,18 +99,26 @@ def lineage_now(pipeline: Pipeline) -> int:
 
 
 def unfinished(
-    pipeline: Pipeline, table: TableId, columns: tuple[ColumnShape, ...], kind: CopyKind, origin: str
+    pipeline: Pipeline,
+    table: TableId,
+    columns: tuple[ColumnShape, ...],
+    kind: CopyKind,
+    origin: str,
+    rules: CopyRules = NO_COPY_RULES,
 ) -> CopiedTable | None:
     """Return the copy of a table that was begun and not ended, None without one.
 
-    One of another definition or another origin is given up.
+    One of another definition or another origin, or under other rules, is given up.
     """
     reading = [
         one
         for one in pipeline.ledger.copied_tables()
         if one.table == table and one.kind is kind and one.state is CopyState.READING
     ]
-    found = next((one for one in reversed(reading) if (one.columns, one.origin) == (columns, origin)), None)
+    wanted = (columns, origin, rules.passed, rules.passed_filter)
+    found = next(
+        (one for one in reversed(reading) if (one.columns, one.origin, one.passed, one.passed_filter) == wanted), None
+    )
     for one in reading:
         if one is not found:
             give_up(pipeline, one)
@@ -116,15 +132,19 @@ def begin(
     kind: CopyKind,
     origin: str,
     chunks: Sequence[CopiedChunk],
+    rules: CopyRules = NO_COPY_RULES,
     *,
     server: str = "",
 ) -> CopiedTable:
     """Enter a new copy into the ledger, and return it.
 
-    ``server`` says how its server is known to be the topic's.
+    ``rules`` are those that its rows pass when they are written, ``server`` says how its server is known to be the topic's.
     """
     name, began = uuid.uuid4().hex[:12], datetime.now(UTC)
-    copied = CopiedTable(name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began, server=server)
+    copied = CopiedTable(
+        name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began,
+        server=server, passed=rules.passed, passed_filter=rules.passed_filter,
+    )  # fmt: skip
     pipeline.ledger.change_copied_tables(lambda rows: [*rows, copied])
     return copied
 
@@ -133,6 +153,7 @@ def prepare(pipeline: Pipeline, copied: CopiedTable) -> None:
     """Let the copied table in the lake have all columns of a copy."""
     columns, path = [(one.name, stored_kind(one)) for one in copied.columns], copies_path(pipeline, copied.table)
     pipeline.lake.ensure(path, copied_layout(copied.table, columns))
+    drop_columns(pipeline.lake.catalog, pipeline.lake.identifier(path), BOUNDS)
     pipeline.lake.evolve(path, copied_columns(columns))
 
 
@@ -144,33 +165,63 @@ def add_chunks(
     The rows of a copy that was given up meanwhile leave the lake again.
     """
     path = copies_path(pipeline, copied.table)
-    pipeline.lake.replace(path, {"copy": {copied.copy}, "chunk": {one.number for one in chunks}}, files)
-    found = change(pipeline, copied.copy, lambda row: row.with_chunks(tuple(chunks)))
-    if found.state is CopyState.CANCELLED:
-        pipeline.lake.replace(path, {"copy": {copied.copy}}, ())
+    try:
+        pipeline.lake.replace(path, {"copy": {copied.copy}, "chunk": {one.number for one in chunks}}, files)
+    except NoSuchTableError:  # it was taken out of the lake meanwhile
+        pipeline.lake.discard(path, files)
+        return _present(pipeline, copied)
+    found = change(
+        pipeline,
+        copied.copy,
+        lambda row: row.with_chunks(tuple(chunks)) if row.state is CopyState.READING else row,
+    )
+    if not found.has_rows:
+        clear(pipeline, found)
     return found
 
 
 def finish(pipeline: Pipeline, copied: CopiedTable) -> CopiedTable:
-    """Note that a copy is whole, so that a window takes it, and return it."""
+    """Note that a copy is whole, so that a window takes it, and return it.
+
+    Earlier copies of the table that have passed other rules cannot be decoded any more. They are dropped, and the table begins
+    with the new one.
+    """
+    earlier = [one for one in pipeline.ledger.copied_tables() if one.table == copied.table and one.is_input]
+    clashing = [one for one in earlier if one.has_rows and rules_of_copy(pipeline, one).clash is not None]
+    drops = {one.copy for one in clashing if copied.kind is not CopyKind.REPAIR}
+    begins = any(one.kind is not CopyKind.REPAIR for one in clashing if one.copy in drops)
+    now = datetime.now(UTC)
 
     def whole(row: CopiedTable) -> CopiedTable:
-        ends = row.state is CopyState.READING
-        return replace(row, state=CopyState.COPIED, ended=datetime.now(UTC)) if ends else row
+        if row.copy in drops:
+            return row.ending(CopyState.DROPPED, now)
+        if row.copy != copied.copy or row.state is not CopyState.READING:
+            return row
+        return replace(row.ending(CopyState.COPIED, now), kind=CopyKind.BOOTSTRAP if begins else row.kind)
 
-    return change(pipeline, copied.copy, whole)
+    pipeline.ledger.change_copied_tables(lambda rows: [whole(one) for one in rows])
+    for one in pipeline.ledger.copied_tables():
+        if one.copy in drops:
+            clear(pipeline, one)
+    return _present(pipeline, copied)
 
 
 def give_up(pipeline: Pipeline, copied: CopiedTable) -> None:
     """Note that a copy was given up, and take its rows out of the lake."""
 
     def cancelled(row: CopiedTable) -> CopiedTable:
-        ends = row.state is CopyState.READING
-        return replace(row, state=CopyState.CANCELLED, ended=datetime.now(UTC)) if ends else row
+        return row.ending(CopyState.CANCELLED, datetime.now(UTC)) if row.state is CopyState.READING else row
 
+    found = change(pipeline, copied.copy, cancelled)
+    if not found.has_rows:
+        clear(pipeline, found)
+
+
+def clear(pipeline: Pipeline, copied: CopiedTable) -> None:
+    """Take the rows of a copy out of the lake; their files go with the versions that hold them."""
     path = copies_path(pipeline, copied.table)
-    if change(pipeline, copied.copy, cancelled).state is CopyState.CANCELLED and pipeline.lake.table(path) is not None:
-        pipeline.lake.replace(path, {"copy": {copied.copy}}, ())
+    if pipeline.lake.table(path) is not None:
+        pipeline.lake.replace(path, {"copy": {copied.copy, copied.part}}, ())
 
 
 def cancel_copies(pipeline: Pipeline, tables: Iterable[TableId]) -> list[CopiedTable]:
@@ -186,3 +237,8 @@ def change(pipeline: Pipeline, copy: str, how: Callable[[CopiedTable], CopiedTab
     """Change the row of a copy in the ledger, and return it."""
     pipeline.ledger.change_copied_tables(lambda rows: [how(one) if one.copy == copy else one for one in rows])
     return next(one for one in pipeline.ledger.copied_tables() if one.copy == copy)
+
+
+def _present(pipeline: Pipeline, copied: CopiedTable) -> CopiedTable:
+    """Return the row of a copy as the ledger has it now."""
+    return next(one for one in pipeline.ledger.copied_tables() if one.copy == copied.copy)

@@ -12,14 +12,17 @@ from functools import partial
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
+from dts_assets.flows.copied_rules import lake_table_of
 from dts_assets.flows.copies import Copying
 from dts_assets.flows.database_copies import copy_from_database, server_of
 from dts_assets.flows.file_copies import copy_from_files, tables_of_files
+from dts_assets.flows.kept_copies import lost_copies
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.server_identity import require_server
 from dts_assets.model.copied_tables import CopiedTable, CopyKind, CopyState
 from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import WITHOUT_COPY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
             except CopyError as error:
                 failed[table] = str(error)
                 work.progress(f"copy: {error}")
-    if kind is CopyKind.RESYNC:
-        _resume(pipeline, [one.table for one in done if one.state is CopyState.COPIED])
+    _resume(pipeline, [one.table for one in done if one.state is CopyState.COPIED], kind)
     return CopyReport(tuple(done), tuple(there), failed)
 
 
@@ -126,10 +128,16 @@ def _refuse_unknown(pipeline: Pipeline, tables: Collection[TableId] | None, foun
         raise NothingFoundError("The source of copies", f"table {names}", reason)
 
 
-def _resume(pipeline: Pipeline, tables: Iterable[TableId]) -> None:
-    """End the pauses of tables that were copied anew."""
-    routes = pipeline.settings.routes
-    named = {table for one in tables if (table := routes.decoded_table(one) if routes else one) is not None}
-    paused = [row.table for row in pipeline.ledger.paused_tables() if row.table in named and not row.is_removed]
+def _resume(pipeline: Pipeline, tables: Iterable[TableId], kind: CopyKind) -> None:
+    """End the pauses of tables that were copied anew, or that waited for nothing but their copy."""
+    named = {lake_table_of(pipeline, one) for one in tables}
+    lost = lost_copies(pipeline, named)
+    paused = [
+        row.table
+        for row in pipeline.ledger.paused_tables()
+        if row.table in named
+        and not row.is_removed
+        and (row.table not in lost if row.reason.startswith(WITHOUT_COPY) else kind is CopyKind.RESYNC)
+    ]
     if paused:
         resume_tables(pipeline, paused)

@@ -12,10 +12,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
+from pyiceberg.exceptions import NoSuchTableError
 
 from dts_assets.errors.databases import CopyError
 from dts_assets.errors.sources import DatabaseError, UnreachableDatabaseError
 from dts_assets.flows.copied_changes import copies_path
+from dts_assets.flows.copied_rules import rules_to_pass
 from dts_assets.flows.copies import (
     Copying,
     add_chunks,
@@ -37,6 +39,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.sources.live_database import SourceMoment, TableAlteredError, locked_moment_of, moment_of
 from dts_assets.sources.mysql_server import MySqlServer, SourceTable, sql_table
+from dts_assets.stages.copied_rules import CopyRules
 from dts_assets.stages.copied_texts import copy_query, stored_kind
 
 
@@ -61,17 +64,18 @@ def copy_from_database(work: Copying, server: MySqlServer, known: str, table: Ta
     require_positions(pipeline, table)
     with hold(work, table):
         source, origin = server.table(table), f"jdbc {server.place}"
-        copied = unfinished(pipeline, table, source.columns, kind, origin)
+        rules = rules_to_pass(pipeline, table, source.columns)
+        copied = unfinished(pipeline, table, source.columns, kind, origin, rules)
         if copied is None:
             chunks = _chunks(work, server, source)
-            copied = begin(pipeline, table, source.columns, kind, origin, chunks, server=known)
+            copied = begin(pipeline, table, source.columns, kind, origin, chunks, rules, server=known)
             about = f", about {source.estimated_rows:,} rows" if source.estimated_rows else ""
             work.progress(f"copy: {table} begins, in {len(chunks)} chunks{about}")
         else:
             copied = change(pipeline, copied.copy, lambda row: replace(row, server=known))
             work.progress(f"copy: {table} goes on: {len(copied.left)} of {len(copied.chunks)} chunks are left")
         prepare(pipeline, copied)
-        return _read(work, server, source, copied)
+        return _read(work, server, source, copied, rules)
 
 
 def _chunks(work: Copying, server: MySqlServer, source: SourceTable) -> list[CopiedChunk]:
@@ -79,7 +83,9 @@ def _chunks(work: Copying, server: MySqlServer, source: SourceTable) -> list[Cop
     return [CopiedChunk(number, *pair) for number, pair in enumerate(pairwise([None, *bounds, None]))]
 
 
-def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> CopiedTable:
+def _read(
+    work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable, rules: CopyRules
+) -> CopiedTable:
     """Read the chunks that are left, as many at once as there are connections, and return the copy.
 
     Raises:
@@ -94,16 +100,19 @@ def _read(work: Copying, server: MySqlServer, source: SourceTable, copied: Copie
             work.progress(f"copy: {copied.table} was stopped; it goes on where it is when it is asked for again")
             return copied
         try:
-            read = _read_wave(work, server, source, copied, copied.left[: work.bootstrap.connections], exact=exact)
+            wave = copied.left[: work.bootstrap.connections]
+            read = _read_wave(work, server, source, copied, wave, rules, exact=exact)
             altered = server.table(source.table).columns != copied.columns
         except TableAlteredError:
             altered = True
+        except NoSuchTableError:
+            raise CopyError(str(copied.table), "it was taken out of the lake meanwhile", "add it again first") from None
         if altered:
             give_up(work.pipeline, copied)
             raise CopyError(str(copied.table), "its definition changed while it was read", "copy it again")
         files = [file for one in read for file in one.files]
         copied = add_chunks(work.pipeline, copied, [one.chunk for one in read], files)
-        if copied.state is CopyState.CANCELLED:
+        if copied.state is not CopyState.READING:
             work.progress(f"copy: {copied.table} was given up")
             return copied
         done += sum(one.chunk.rows or 0 for one in read)
@@ -119,6 +128,7 @@ def _read_wave(
     source: SourceTable,
     copied: CopiedTable,
     wave: Sequence[CopiedChunk],
+    rules: CopyRules,
     *,
     exact: bool,
 ) -> list[ReadChunk]:
@@ -132,12 +142,13 @@ def _read_wave(
     pipeline, jdbc = work.pipeline, work.bootstrap.source.jdbc
     assert jdbc is not None, "the caller looks at the kind of source"
     if _reads_at_a_moment(source, exact=exact):
-        return [_read_at_a_moment(work, server, source, copied)]
+        return [_read_at_a_moment(work, server, source, copied, rules)]
     lineage, path = lineage_now(pipeline), copies_path(pipeline, copied.table)
     target, low = pipeline.lake.target(path, pipeline.new_run()), server.place_of_binlog()
     read = read_chunks(
-        work.spark(), jdbc, source, wave, target, copy=copied.copy, lineage=lineage, since=low, tells_position=exact
-    )
+        work.spark(), jdbc, source, wave, target, rules,
+        copy=copied.copy, lineage=lineage, since=low, tells_position=exact,
+    )  # fmt: skip
     end = server.place_of_binlog()
     high = SourcePosition(lineage, end.file, end.position)
     return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
@@ -152,7 +163,9 @@ def _reads_at_a_moment(source: SourceTable, *, exact: bool) -> bool:
     return not exact and not source.has_key
 
 
-def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable) -> ReadChunk:
+def _read_at_a_moment(
+    work: Copying, server: MySqlServer, source: SourceTable, copied: CopiedTable, rules: CopyRules
+) -> ReadChunk:
     """Read a table without a key at one moment.
 
     Where its engine has no transactions, the moment is held by a lock. The driver of the small questions reads it.
@@ -183,7 +196,7 @@ def _read_at_a_moment(work: Copying, server: MySqlServer, source: SourceTable, c
                 work.progress(f"copy: {copied.table} has no key, and its position {moment} {why}")
             at = SourcePosition(lineage_now(pipeline), moment.file, moment.position)
             at_once = replace(chunk, low=at, high=at)
-            return write_chunk(target, copied.copy, at_once, source.columns, batches(moment), "0", at.lineage)
+            return write_chunk(target, copied.copy, at_once, source.columns, batches(moment), "0", at.lineage, rules)
     except UnreachableDatabaseError:
         raise
     except DatabaseError as error:

@@ -20,6 +20,7 @@ from dts_assets.model.copied_tables import CopiedChunk
 from dts_assets.model.positions import SourcePosition
 from dts_assets.settings.databases import Jdbc
 from dts_assets.sources.mysql_server import BinlogPlace, SourceTable, sql_table, sql_value
+from dts_assets.stages.copied_rules import CopyRules
 from dts_assets.stages.copied_texts import copy_query
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
 
@@ -52,6 +53,7 @@ def read_chunks(
     table: SourceTable,
     chunks: Sequence[CopiedChunk],
     target: WriteTarget,
+    rules: CopyRules,
     *,
     copy: str,
     lineage: int,
@@ -78,7 +80,7 @@ def read_chunks(
     )
     low = SourcePosition(lineage, since.file, since.position)
     begun = tuple(replace(chunk, low=low) for chunk in chunks)
-    work = _Work(target, copy, begun, table.columns, lineage)
+    work = _Work(target, copy, begun, table.columns, lineage, rules)
     wanted = frame.select(*names, *(("p",) if tells_position else ()))
     return run_partitions(wanted, work, partitions=len(begun))
 
@@ -135,10 +137,12 @@ class _Work:
     chunks: tuple[CopiedChunk, ...]
     columns: tuple[ColumnShape, ...]
     lineage: int
+    rules: CopyRules
 
     def __call__(self, number: int, attempt: str, batches: Iterable[pa.RecordBatch]) -> ReadChunk:
         """Write the rows of the chunk of a partition."""
-        return write_chunk(self.target, self.copy, self.chunks[number], self.columns, batches, attempt, self.lineage)
+        chunk = self.chunks[number]
+        return write_chunk(self.target, self.copy, chunk, self.columns, batches, attempt, self.lineage, self.rules)
 
 
 def write_chunk(
@@ -149,8 +153,9 @@ def write_chunk(
     batches: Iterable[pa.RecordBatch],
     attempt: str,
     lineage: int,
+    rules: CopyRules,
 ) -> ReadChunk:
-    """Write the rows of a chunk, and return it with its files.
+    """Write the rows of a chunk under the rules of their table, and return it with its files.
 
     ``batches`` have a column of texts or bytes for each of ``columns``, in their order, and behind them the place in the binlog
     where rows tell it: ``mysql-bin.000004,1187``.
@@ -163,9 +168,11 @@ def write_chunk(
             if not count and batch.num_columns > len(columns):
                 place = _place(batch.column(len(columns))[0].as_py(), lineage)
                 chunk = replace(chunk, low=place, high=place)
-            rows = stored_rows(copy, chunk, columns, batch, read_at, count)
-            writer.write_partition((copy, chunk.number), rows)
-            count += batch.num_rows
+            ruled = rules.applied(batch, columns)
+            if ruled.num_rows:
+                rows = stored_rows(copy, chunk, columns, ruled, read_at, count)
+                writer.write_partition((copy, chunk.number), rows)
+                count += ruled.num_rows
         return ReadChunk(replace(chunk, rows=count, read_at=read_at), writer.close())
 
 
@@ -207,8 +214,6 @@ def stored_rows(
         {
             "copy": pa.repeat(copy, count),
             "chunk": pa.array(np.full(count, chunk.number, np.int32)),
-            "key_from": pa.repeat(pa.scalar(chunk.key_from, pa.string()), count),
-            "key_until": pa.repeat(pa.scalar(chunk.key_until, pa.string()), count),
             "source_position": position,
             "read_at": pa.repeat(pa.scalar(read_at, pa.timestamp("us", tz="UTC")), count),
             "removed": pa.array(np.full(count, removed)),

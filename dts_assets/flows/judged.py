@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.flows.known_tables import known_names, known_tables
+from dts_assets.flows.maintained_tables import copies_paths, made_paths, system_paths
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
@@ -16,7 +17,6 @@ from dts_assets.model.ledger_rows import Cut, IngestWindow
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import ClosedBy, Window
 from dts_assets.planning.judgements import Judgement, group_by_window, judge_cell, judge_window, unbalanced_tables
-from dts_assets.store.schemas import SYSTEM_TABLES
 
 _SIDE_BY_SIDE = 8
 """Tables that are looked at at once: the catalog's answers are waited for."""
@@ -95,13 +95,8 @@ def unusable_tables(pipeline: Pipeline) -> tuple[Failure, ...]:
     loaded by anything else. One that stands still may be one that cannot be loaded.
     """
     still = paused_here(pipeline)
-    paths = [pipeline.path(name) for name in SYSTEM_TABLES]
-    paths += [
-        pipeline.table_path(layer.name, table)
-        for table in known_tables(pipeline)
-        for layer in pipeline.layers
-        if table not in still
-    ]
+    paths = [*system_paths(pipeline), *copies_paths(pipeline)]
+    paths += [path for table in known_tables(pipeline) if table not in still for path in made_paths(pipeline, table)]
     opened = one_by_one(
         paths, pipeline.lake.table, named=lambda path: f"The look at {'.'.join(path)}", side_by_side=_SIDE_BY_SIDE
     )

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 
 from pyiceberg.table import Table
 
-from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.maintained_tables import Path, layer_of, layer_paths, maintained_paths
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
+from dts_assets.model.lake_layers import layer_at
 from dts_assets.model.message_retention import ENTRIES, RAW
 from dts_assets.model.tables import TableId
 from dts_assets.planning.compactions import is_worth_compacting
@@ -153,8 +153,7 @@ def _opened(pipeline: Pipeline, tables: Collection[TableId] | None) -> Iterator[
     if tables is None:
         paths = list(maintained_paths(pipeline))
     else:
-        looked_at = sorted(tables)
-        paths = [path for table in looked_at for path in (*layer_paths(pipeline, table), copies_path(pipeline, table))]
+        paths = [path for table in sorted(tables) for path in layer_paths(pipeline, table)]
     for path in paths:
         found = pipeline.lake.table(path)
         if found is not None:
@@ -196,7 +195,7 @@ class _Looking:
         others = [one for one in metadata.snapshots if current is None or one.snapshot_id != current.snapshot_id]
         older = {place: one.bytes for place, one in held.of(others).items() if place not in live}
         before = (self.now - self.keep_for).timestamp() * 1000
-        keep = self.pipeline.settings.maintenance.keep_versions
+        keep = 0 if layer_at(path).only_present else self.pipeline.settings.maintenance.keep_versions
         gone = {one.snapshot_id for one in superfluous(metadata, self._versions_needed(path), before, keep=keep)}
         stay = held.of(one for one in metadata.snapshots if one.snapshot_id not in gone)
         summary = {} if current is None or current.summary is None else current.summary.additional_properties
@@ -216,7 +215,7 @@ class _Looking:
 
     def _versions_needed(self, path: Path) -> frozenset[int]:
         """Return the versions of any table of a source table that the next run reads."""
-        if len(path) < 3:
+        if len(path) < 3 or not layer_at(path).made:
             return frozenset()
         key = path[2:]
         if key not in self._needed:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dts_assets.flows.apart import fault_at
+from dts_assets.flows.kept_copies import keep_copies
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.maintained_files import compact_everything
-from dts_assets.flows.maintained_tables import Path, layer_paths, maintained_paths, system_paths
+from dts_assets.flows.maintained_tables import Path, copies_paths, made_paths, maintained_paths, system_paths
 from dts_assets.flows.message_retention import last_gone, remove_old_rows, what_goes
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule, remove_orphans
 from dts_assets.flows.pauses import paused_here
@@ -24,6 +25,7 @@ from dts_assets.flows.snapshot_sorting import sort_snapshot
 from dts_assets.flows.tag_retention import remove_old_tags
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.columns import Column
+from dts_assets.model.lake_layers import layer_at
 from dts_assets.model.maintenance import Step, StepReport
 from dts_assets.model.tables import TableId
 from dts_assets.store import expiry
@@ -90,6 +92,7 @@ def _retention(doing: _Doing) -> StepReport:
         rows = what_goes(pipeline, doing.progress)
     else:
         remove_old_rows(pipeline, doing.progress)
+        keep_copies(pipeline, spark=doing.spark, progress=doing.progress)
         rows = [
             row
             for row in pipeline.ledger.removed_rows()
@@ -183,17 +186,18 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
     gone, others = last_gone(pipeline), pipeline.other_tables()
 
     def expiry_of(path: Path, needed: Collection[int] = ()) -> Expired:
+        layer = layer_at(path)
         return expire(
             pipeline.lake.catalog, pipeline.lake.identifier(path), needed=needed, keep_for=keep_for,
-            none_before=gone.get(path[1]) if len(path) == 2 else None, now=doing.now, warn=doing.progress,
-            keep=settings.keep_versions, others=others, dry_run=doing.dry_run,
+            none_before=gone.get(layer.name), now=doing.now, warn=doing.progress,
+            keep=0 if layer.only_present else settings.keep_versions, others=others, dry_run=doing.dry_run,
         )  # fmt: skip
 
-    for path in system_paths(pipeline):
+    for path in (*system_paths(pipeline), *copies_paths(pipeline)):
         yield path, lambda path=path: expiry_of(path)  # type: ignore[misc]
     for table in known_tables(pipeline):
         needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
-        for path in layer_paths(pipeline, table):
+        for path in made_paths(pipeline, table):
             yield path, lambda path=path, needed=needed: expiry_of(path, needed)  # type: ignore[misc]
 
 

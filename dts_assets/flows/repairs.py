@@ -14,6 +14,7 @@ from dts_assets.errors.databases import CopyError
 from dts_assets.flows.compared_snapshots import rows_that_live
 from dts_assets.flows.compared_tables import ComparedTable
 from dts_assets.flows.copied_changes import copies_path
+from dts_assets.flows.copied_rules import rules_to_pass
 from dts_assets.flows.copies import add_chunks, begin, finish, prepare, require_positions
 from dts_assets.flows.jdbc_rows import stored_rows
 from dts_assets.flows.pipeline import Pipeline
@@ -132,7 +133,9 @@ def enter_repair(
     """
     if not any(column.is_key for column in columns):
         raise CopyError(str(table), "it has no primary key that tells its rows apart", "resync it")
-    copied = begin(pipeline, table, columns, CopyKind.REPAIR, origin, [CopiedChunk(0, None, None)], server=server)
+    rules, chunks = rules_to_pass(pipeline, table, columns), [CopiedChunk(0, None, None)]
+    copied = begin(pipeline, table, columns, CopyKind.REPAIR, origin, chunks, rules, server=server)
+    rows, removed = rules.applied(rows, columns), rules.applied(removed, columns, removed=True)
     prepare(pipeline, copied)
     path, read_at = copies_path(pipeline, table), datetime.now(UTC)
     chunk = replace(copied.chunks[0], low=at, high=at, rows=rows.num_rows + removed.num_rows, read_at=read_at)

@@ -12,6 +12,7 @@ from dts_assets.errors import StaleGenerationError
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.conversions import convert_changelogs
 from dts_assets.flows.copied_changes import copied_tasks
+from dts_assets.flows.copied_rules import refused_copies
 from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
@@ -148,6 +149,7 @@ def _decode(
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
     refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
+    refused |= refused_copies(pipeline, (one for some in plan.copied.values() for one in some), tables)
     if idle := rules_without_columns(pipeline):
         progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.compaction import compact_changelogs
+from dts_assets.flows.kept_copies import keep_copies
+from dts_assets.flows.maintained_tables import copies_paths, system_paths
 from dts_assets.flows.message_retention import last_gone, remove_old_rows
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.columns import Column
+from dts_assets.model.lake_layers import layer_at
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.store import expiry
 from dts_assets.store.expiry import expire_snapshots
-from dts_assets.store.schemas import SYSTEM_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider,
             layer.compact(pipeline, mine, spark, progress)
     if upkeep.closed:
         remove_old_rows(pipeline, progress)
+        keep_copies(pipeline, spark=spark, progress=progress)
     _expire_old_snapshots(pipeline, written, progress)
 
 
@@ -87,10 +90,16 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
     catalog = pipeline.lake.catalog
     keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
     gone, others = last_gone(pipeline), pipeline.other_tables()
-    for name in SYSTEM_TABLES:
-        identifier = pipeline.lake.identifier(pipeline.path(name))
+    for path in (*system_paths(pipeline), *copies_paths(pipeline)):
+        identifier, layer = pipeline.lake.identifier(path), layer_at(path)
         expire_snapshots(
-            catalog, identifier, keep_for=keep_for, none_before=gone.get(name), warn=progress, others=others
+            catalog,
+            identifier,
+            keep_for=keep_for,
+            none_before=gone.get(layer.name),
+            only_present=layer.only_present,
+            warn=progress,
+            others=others,
         )
 
     def expire(table: TableId) -> None:

@@ -29,20 +29,22 @@ class CopyKind(StrEnum):
 class CopyState(StrEnum):
     """The progress of a copy.
 
-    Its chunks are being read, all of them were, or a person has given it up.
+    Its chunks are being read, all of them were, or a person has given it up. A copy is dropped with its table, or when the table
+    is copied anew under other rules; no window takes it any more.
     """
 
     READING = "reading"
     COPIED = "copied"
     CANCELLED = "cancelled"
+    DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedChunk:
     """A part of a copy: the rows whose first key column lies above ``key_from`` and not above ``key_until``.
 
-    The keys are texts of the source, None for no bound. The rows are as they were at some position from ``low`` to ``high``;
-    all of these are None before the chunk was read.
+    The keys are texts of the source, None for no bound, and None once the copy has ended: they are values of rows. The rows are
+    as they were at some position from ``low`` to ``high``; all of these are None before the chunk was read.
     """
 
     number: int
@@ -60,6 +62,14 @@ class CopiedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedRule:
+    """A rule that a column of a copy has passed when it was written, by the digest of the rule."""
+
+    column: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class CopiedTable:
     """A row of ``copied_tables``: a copy of a source table, made beside the stream.
 
@@ -67,6 +77,9 @@ class CopiedTable:
     was copied. ``window_start`` is the start of the window whose changelogs have the rows; None before a run has taken them.
     ``server`` says how the database was known to be the topic's: "matches", or that a person said so, and why nobody could check
     it; empty for files.
+    ``passed`` are the rules that columns have passed as they are stored, and ``passed_filter`` is the digest of the row filter
+    that rows have passed; both name columns of the source. ``stored`` is the name under which the rows stand in the copied table,
+    None for that of the copy. ``gone_at`` is the moment when they left together with the entries of their window.
     """
 
     copy: str
@@ -80,6 +93,20 @@ class CopiedTable:
     ended: datetime | None = None
     window_start: datetime | None = None
     server: str = field(default="", kw_only=True)
+    passed: tuple[PassedRule, ...] = ()
+    passed_filter: str | None = None
+    stored: str | None = None
+    gone_at: datetime | None = None
+
+    @property
+    def part(self) -> str:
+        """The name under which the rows stand in the copied table."""
+        return self.stored or self.copy
+
+    @property
+    def has_rows(self) -> bool:
+        """True if rows of it stand in the lake, or may come."""
+        return self.state in (CopyState.READING, CopyState.COPIED) and self.gone_at is None
 
     @property
     def low(self) -> SourcePosition | None:
@@ -113,6 +140,20 @@ class CopiedTable:
     def is_input(self) -> bool:
         """True if a window takes, or is to take, the rows."""
         return self.state is CopyState.COPIED
+
+    def ending(self, state: CopyState, at: datetime) -> CopiedTable:
+        """Return the copy at its end, without the bounds of its chunks."""
+        ended = replace(self, state=state, ended=self.ended or at)
+        return ended.without_bounds()
+
+    def without_bounds(self) -> CopiedTable:
+        """Return the copy without the bounds of its chunks."""
+        return replace(self, chunks=tuple(replace(one, key_from=None, key_until=None) for one in self.chunks))
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if the bounds of a chunk are known."""
+        return any((one.key_from, one.key_until) != (None, None) for one in self.chunks)
 
     def with_chunks(self, read: tuple[CopiedChunk, ...]) -> CopiedTable:
         """Return the copy with chunks that have been read."""

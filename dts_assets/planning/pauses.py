@@ -14,6 +14,9 @@ from datetime import datetime
 from dts_assets.model.ledger_rows import Cut, MissingTable, PausedBy, PausedTable
 from dts_assets.model.tables import TableId
 
+WITHOUT_COPY = "it was removed, and the rows of its copy went with it"
+"""The beginning of the reason of a table that stands still until it is copied again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -160,6 +163,12 @@ def resume_command(table: TableId) -> str:
 def add_command(table: TableId) -> str:
     """Return the command with which a person brings a removed table back."""
     return f"dts-assets tables add {shlex.quote(str(table))}"
+
+
+def copy_command(word: str, subscription: str, table: TableId) -> str:
+    """Return the command with which a person copies a table; ``word`` is ``copy`` or ``resync``."""
+    option = "--table " if word == "copy" else ""
+    return f"dts-assets {word} {shlex.quote(subscription)} {option}{shlex.quote(str(table))}"
 
 
 def windows_lacking(marks: Iterable[Cut]) -> dict[TableId, frozenset[datetime]]:

@@ -151,8 +151,6 @@ STATEMENTS: tuple[NamedType, ...] = (
 COPIED: tuple[NamedType, ...] = (
     ("copy", "string"),
     ("chunk", "int"),
-    ("key_from", "string"),
-    ("key_until", "string"),
     ("source_position", POSITION),
     ("read_at", "timestamp"),
     ("row_number", "int"),
@@ -160,7 +158,7 @@ COPIED: tuple[NamedType, ...] = (
 )
 """The columns of a copied table beside ``row``.
 
-They are the copy, the chunk, its key range and its low watermark.
+They are the copy, the chunk and its low watermark.
 
 A repair has rows that the source does not have, ``removed``, of which only the key is told."""
 ROW_SUM = "_sum"

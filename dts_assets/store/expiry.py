@@ -78,13 +78,14 @@ def expire_snapshots(
     needed: Collection[int] = (),
     keep_for: timedelta = KEEP_FOR,
     none_before: datetime | None = None,
+    only_present: bool = False,
     now: datetime | None = None,
     warn: Callable[[str], None] = lambda line: None,
     others: OtherTables | None = None,
 ) -> int:
     """Expire old Iceberg snapshots of a table with their files, and return the number of expired snapshots.
 
-    A table with few of them is left alone; see :func:`expire`.
+    A table with few of them is left alone; see :func:`expire`. With ``only_present`` none stays for being one of the newest.
     """
     done = expire(
         catalog,
@@ -94,7 +95,8 @@ def expire_snapshots(
         none_before=none_before,
         now=now,
         warn=warn,
-        at_least=AT_ONCE,
+        at_least=1 if only_present else AT_ONCE,
+        keep=0 if only_present else None,
         others=others,
     )
     if done.left:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
@@ -161,6 +161,24 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
 
     until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
     return arrow_schema(catalog.load_table(identifier).schema())
+
+
+def drop_columns(catalog: Catalog, identifier: Identifier, names: Collection[str]) -> None:
+    """Take columns out of a table, those of ``names`` that it has; files keep what they have of them.
+
+    Raises:
+        LakeChangeError: Other writers kept the table busy all the time.
+    """
+
+    def attempt() -> None:
+        table = catalog.load_table(identifier)
+        there = [name for name in names if name in table.schema().column_names]
+        if there:
+            with table.update_schema() as update:
+                for name in there:
+                    update.delete_column(name)
+
+    until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
 
 
 def _widen(

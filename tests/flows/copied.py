@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from dts_assets.flows.copied_changes import copies_path
+from dts_assets.flows.copied_rules import rules_to_pass
 from dts_assets.flows.copies import add_chunks, begin, finish, prepare
 from dts_assets.flows.jdbc_rows import write_chunk
 from dts_assets.model.columns import ColumnShape
@@ -44,21 +45,27 @@ def reads_of(
 
 
 def copy_rows(
-    harness: Harness, table: Table, reads: Iterable[Read], kind: CopyKind = CopyKind.BOOTSTRAP
+    harness: Harness,
+    table: Table,
+    reads: Iterable[Read],
+    kind: CopyKind = CopyKind.BOOTSTRAP,
+    *,
+    finished: bool = True,
 ) -> CopiedTable:
-    """A copy of a table, whole, that no window has taken yet."""
+    """A copy of a table, whole, that no window has taken yet; or one that has all its chunks and is not finished."""
     pipeline, reads = harness.pipeline, list(reads)
     pipeline.check_shape()
     columns = tuple(ColumnShape(one.name, one.kind.original_type, one.is_key) for one in table.columns)
     chunks = [CopiedChunk(number, None, None) for number in range(len(reads))]
-    copied = begin(pipeline, table_id(table.name), columns, kind, "a test", chunks)
+    rules = rules_to_pass(pipeline, table_id(table.name), columns)
+    copied = begin(pipeline, table_id(table.name), columns, kind, "a test", chunks, rules)
     prepare(pipeline, copied)
     for number, read in enumerate(reads):
         target = pipeline.lake.target(copies_path(pipeline, copied.table), pipeline.new_run())
         chunk = CopiedChunk(number, None, None, SourcePosition(0, *read.low), SourcePosition(0, *read.high))
-        written = write_chunk(target, copied.copy, chunk, columns, [texts(columns, read.rows)], "0", 0)
+        written = write_chunk(target, copied.copy, chunk, columns, [texts(columns, read.rows)], "0", 0, rules)
         copied = add_chunks(pipeline, copied, [written.chunk], written.files)
-    return finish(pipeline, copied)
+    return finish(pipeline, copied) if finished else copied
 
 
 def texts(columns: Iterable[ColumnShape], rows: Iterable[Row]) -> pa.RecordBatch:

@@ -30,6 +30,7 @@ from dts_assets.store.columns import ROW_SUM
 from dts_assets.store.lake import Lake
 from tests.flows.carried_sums import sums_that_hold
 from tests.flows.history import END, EVERY, PARTITIONS, START, WINDOWS
+from tests.flows.lake_tables import tables_in_layers
 from tests.flows.source import DATABASE, Change, Contents
 from tests.flows.source_tables import Row, Table
 
@@ -94,6 +95,7 @@ class Harness:
             work = find_work(self.pipeline)
             if work.nothing:
                 sums_that_hold(self.pipeline)
+                tables_in_layers(self.pipeline)
                 return rounds
             for span in rectangles(work.ingest):
                 self.raw_of(span)

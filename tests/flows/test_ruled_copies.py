@@ -1,0 +1,304 @@
+"""Copies of tables under rules: no plain value stands in the lake once a copy is written, and a rule is applied once."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dts_assets.flows.copies import cancel_copies
+from dts_assets.flows.find_work import find_work
+from dts_assets.flows.maintenance import maintain
+from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.repairs import enter_repair
+from dts_assets.flows.this_process import this_process
+from dts_assets.model.columns import ColumnShape
+from dts_assets.model.copied_tables import CopyKind, CopyState
+from dts_assets.model.maintenance import Step
+from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.copied_rules import NO_COPY_RULES
+from tests.flows import copied
+from tests.flows.copied import Read, copy_rows, texts
+from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import Dml, Source
+from tests.flows.source_tables import BLOB, INT, TEXT, Field, Row, Table
+
+KEY = "a key that nobody guesses"
+ITEMS = table_id("items")
+SECRET = b"plain-"
+
+TABLE = Table(
+    "items",
+    [
+        Field("id", INT, True),
+        *(Field(name, TEXT) for name in "abcd"),
+        Field("e", BLOB),
+        Field("m", INT),
+        Field("n", INT),
+    ],
+)
+COLUMNS: dict[str, Any] = {
+    "bank.items.a": "drop",
+    "*.B": {"hash": {"key": KEY}},
+    "bank.items.c": {"mask": "***"},
+    "bank.it*.d": {"tokenize": {"key": KEY, "pattern": "plain-d-[0-9]+", "keep_last": 2}},
+    "bank.items.e": {"hash": {"key": KEY}},
+    "bank.items.m": {"hash": {"key": KEY}},
+}
+ROWS = {"bank.items": "n < 100 AND a LIKE 'plain-%'"}
+
+
+def sealed(value: bytes) -> str:
+    return hmac.digest(KEY.encode(), value, "sha256").hex()
+
+
+def row(number: int, n: int = 5) -> Row:
+    values = {name: f"plain-{name}-{number:016}" for name in "abcd"}
+    return {"id": number, **values, "e": b"plain-e-\xff" + bytes([number]), "m": number, "n": n}
+
+
+def ruled(one: Row) -> Row:
+    """The row as the rules of :data:`COLUMNS` make it."""
+    token = f"card tok_{sealed(one['d'].encode())[:32]}{one['d'][-2:]}".removeprefix("card ")
+    return {
+        "id": one["id"], "b": sealed(one["b"].encode()), "c": "***", "d": token, "e": sealed(one["e"]),
+        "m": sealed(str(one["m"]).encode()), "n": one["n"],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return bench_in_process(tmp_path, "copies")
+
+
+def source_of() -> tuple[Source, Read]:
+    """A topic that has some rows of the table, and the copy of it with all rows: 1 to 6, and 7 and 8 beyond the filter."""
+    source = short_source(TABLE)
+    source.transaction(border(0) + SECOND, Dml(TABLE, [(None, row(1))]))
+    at = source.committed
+    source.transaction(border(0) + 20 * SECOND, Dml(TABLE, [(None, row(9))]))
+    source.checkpoint(border(0) + 500 * SECOND)
+    source.transaction(border(1) + SECOND, Dml(TABLE, [(None, row(10))]))
+    source.checkpoint(border(1) + 500 * SECOND)
+    return source, Read(at, at, (*(row(number) for number in range(1, 7)), row(7, n=100), row(8, n=5000)))
+
+
+def opened(bench: Bench, source: Source, **settings: Any) -> Harness:
+    return open_short(bench, bench.folder / "capture", source.messages, windows=2, **{"name": "shop", **settings})
+
+
+def plain_files(harness: Harness, *layers: str, secrets: tuple[bytes, ...] = (SECRET, KEY.encode())) -> list[str]:
+    """The files of the lake that hold a plain value or a key, or the layers, but for those of raw and entries."""
+    root = Path(harness.pipeline.lake.location.warehouse)
+    files = [one for one in root.rglob("*") if one.is_file() and not {"raw_envelopes", "entries"} & set(one.parts)]
+    assert len(files) > 10
+    found = [one for one in files if any(secret in one.read_bytes() for secret in secrets)]
+    return sorted({next(iter({*one.parts} & set(layers)), str(one)) for one in found})
+
+
+def shown(harness: Harness) -> list[Row]:
+    names = ("id", "b", "c", "d", "e", "m", "n")
+    found = harness.rows("snapshot", *ITEMS.path)
+    return sorted(({name: one[name] for name in names if name in one} for one in found), key=lambda one: one["id"])
+
+
+def test_rules_are_applied_once_when_a_copy_is_written(bench: Bench) -> None:
+    source, read = source_of()
+    harness = opened(bench, source, columns=COLUMNS, rows=ROWS, history=["*"], sql={"tables": ["*"]})
+    copy_rows(harness, TABLE, [read])
+    (one,) = harness.pipeline.ledger.copied_tables()
+    assert one.rows == 6
+    assert {passed.column for passed in one.passed} == {"a", "b", "c", "d", "e", "m"}
+    assert plain_files(harness) == []
+    assert KEY not in repr(one)
+    assert harness.settle()
+    assert shown(harness) == [ruled(row(number)) for number in (*range(1, 7), 9, 10)]
+    assert plain_files(harness) == []
+    before = harness.everything()
+    harness.all(0, 1)
+    assert harness.everything() == before
+
+
+def test_a_copy_gives_the_rows_that_events_give(bench: Bench, tmp_path: Path) -> None:
+    """The same rows, as events of one lake and as the copy of another, have equal values in the changelog."""
+    source, read = source_of()
+    begun = short_source(TABLE)
+    begun.transaction(border(0) + SECOND, Dml(TABLE, [(None, one) for one in read.rows]))
+    begun.checkpoint(border(0) + 500 * SECOND)
+    harness = opened(bench, source, columns=COLUMNS, rows=ROWS)
+    copy_rows(harness, TABLE, [read])
+    harness.settle()
+    other = open_short(bench, tmp_path / "other", begun.messages, windows=1, columns=COLUMNS, rows=ROWS)
+    other.settle()
+    mine, theirs = (
+        sorted(str(one["after"]) for one in each.rows("changelog", *ITEMS.path) if one["op"] in ("read", "insert"))
+        for each in (harness, other)
+    )
+    assert set(theirs) <= set(mine)
+    assert len(theirs) == 6
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"columns": {**COLUMNS, "*.B": {"hash": {"key": KEY + "!"}}}}, id="key"),
+        pytest.param({"columns": {glob: one for glob, one in COLUMNS.items() if glob != "*.B"}}, id="gone"),
+        pytest.param({"columns": {**COLUMNS, "*.B": {"mask": "*"}}}, id="rule"),
+        pytest.param({"rows": {"bank.items": "n < 10"}}, id="filter"),
+        pytest.param({"rows": {}}, id="no-filter"),
+    ],
+)
+@pytest.mark.more(after=1)
+def test_another_rule_than_at_writing_pauses_the_table_until_it_is_copied_anew(
+    changed: dict[str, Any], bench: Bench
+) -> None:
+    source, read = source_of()
+    harness = opened(bench, source, columns=COLUMNS, rows=ROWS)
+    copy_rows(harness, TABLE, [read])
+    harness.settle()
+    before = shown(harness)
+    again = opened(bench, source, **{"columns": COLUMNS, "rows": ROWS, **changed})
+    again.settle()
+    (paused,) = again.pipeline.ledger.paused_tables()
+    assert "has passed another r" in paused.reason
+    assert "dts-assets resync shop bank.items" in paused.reason
+    assert shown(again) == before
+    copy_rows(again, TABLE, [read], CopyKind.RESYNC)
+    resume_tables(again.pipeline, [ITEMS])
+    assert again.settle()
+    assert [one.state for one in again.pipeline.ledger.copied_tables()] == [CopyState.DROPPED, CopyState.COPIED]
+    assert not again.pipeline.ledger.paused_tables()
+    fresh = bench.open(
+        bench.folder / "capture",
+        partitions=2,
+        window={"end": border(2)},
+        name="fresh",
+        **{"columns": COLUMNS, "rows": ROWS, **changed},
+    )
+    copy_rows(fresh, TABLE, [read])
+    fresh.settle()
+    assert shown(again) == shown(fresh)
+
+
+@pytest.mark.more
+def test_a_column_that_is_dropped_later_needs_no_other_copy(bench: Bench) -> None:
+    source, read = source_of()
+    harness = opened(bench, source, columns=COLUMNS)
+    copy_rows(harness, TABLE, [read])
+    harness.settle()
+    again = opened(bench, source, columns={**COLUMNS, "*.B": "drop"})
+    assert again.settle()
+    assert not again.pipeline.ledger.paused_tables()
+    assert {one.get("b") for one in shown(again)} == {None}
+
+
+def without_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let copies be written as an earlier version wrote them."""
+    monkeypatch.setattr(copied, "rules_to_pass", lambda *_: NO_COPY_RULES)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "waiting"])
+def test_a_rule_that_comes_later_is_applied_to_copies_that_stand(
+    taken: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain values leave the present version with the next run, and the former ones with the expiry."""
+    source, read = source_of()
+    harness = opened(bench, source)
+    without_rules(monkeypatch)
+    copy_rows(harness, TABLE, [read])
+    if taken:
+        harness.settle()
+        assert plain_files(harness, "copies", "changelog", "snapshot") == ["changelog", "copies", "snapshot"]
+    text_rules = {glob: one for glob, one in COLUMNS.items() if glob not in ("bank.items.e", "bank.items.m")}
+    rules = {"columns": text_rules, "rows": ROWS}
+    again = opened(bench, source, **rules)
+    assert again.settle()
+    assert "were written anew under its rules" in "\n".join(again.lines)
+    (one,) = again.pipeline.ledger.copied_tables()
+    assert {passed.column for passed in one.passed} == {"a", "b", "c", "d"}
+    assert not any(SECRET.decode() in value for each in again.rows("copies", *ITEMS.path) for value in _texts(each))
+    expected = [{**ruled(row(number)), "e": row(number)["e"], "m": number} for number in (*range(1, 7), 9, 10)]
+    assert shown(again) == expected
+    before = _rows(again)
+    again.all(0, 1)
+    assert _rows(again) == before
+    list(
+        maintain(
+            again.pipeline,
+            only=[Step.EXPIRY],
+            spark=this_process,
+            progress=again.lines.append,
+            now=datetime.now(UTC) + timedelta(days=3),
+        )
+    )
+    found = plain_files(
+        again, "copies", "changelog", secrets=tuple(b"plain-" + name for name in (b"a", b"b", b"c", b"d"))
+    )
+    assert ("changelog" in found) is taken, "the search finds something: former versions of the changelog are young"
+    assert "copies" not in found
+
+
+def expire(harness: Harness) -> None:
+    """Let all versions expire that may, some days later."""
+    now = datetime.now(UTC) + timedelta(days=3)
+    done = maintain(harness.pipeline, only=[Step.EXPIRY], spark=this_process, progress=harness.lines.append, now=now)
+    assert [one.failed for one in done] == [()]
+
+
+def _rows(harness: Harness) -> dict[str, list[str]]:
+    """All rows but the counts: what a filter left out of a copy was counted until it left the copy."""
+    return {name: rows for name, rows in harness.everything().items() if name != "window_tables"}
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for one in value.values() for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.more
+def test_a_repair_passes_the_rules_and_its_removals_count(bench: Bench) -> None:
+    """Rows that the source does not have are told by their keys alone: no filter leaves them out."""
+    source, read = source_of()
+    harness = opened(bench, source, columns=COLUMNS, rows=ROWS)
+    copy_rows(harness, TABLE, [read])
+    harness.settle()
+    columns = tuple(ColumnShape(one.name, one.kind.original_type, one.is_key) for one in TABLE.columns)
+    changed, gone = {**row(2), "b": "plain-b-new"}, {**dict.fromkeys(row(3)), "id": 3}
+    rows, removed = texts(columns, [changed]), texts(columns, [gone])
+    at = SourcePosition(0, *max(source.contents))
+    enter_repair(harness.pipeline, ITEMS, columns, at, rows=rows, removed=removed, origin="a test")
+    assert plain_files(harness) == []
+    harness.settle()
+    assert shown(harness) == [ruled(changed if number == 2 else row(number)) for number in (1, 2, 4, 5, 6, 9, 10)]
+
+
+def test_a_cancelled_copy_leaves_the_disk(bench: Bench) -> None:
+    source, _ = source_of()
+    harness = opened(bench, source)
+    copy_rows(harness, TABLE, [source_of()[1]], finished=False)
+    assert plain_files(harness, "copies") == ["copies"]
+    (given_up,) = cancel_copies(harness.pipeline, [ITEMS])
+    harness.settle()
+    reports = maintain(
+        harness.pipeline,
+        only=[Step.EXPIRY],
+        spark=this_process,
+        progress=harness.lines.append,
+        now=datetime.now(UTC) + timedelta(days=3),
+    )
+    assert [one.failed for one in reports] == [()]
+    assert "copies" not in plain_files(harness, "copies", "changelog", "snapshot")
+    (one,) = harness.pipeline.ledger.copied_tables()
+    assert (one.copy, one.state) == (given_up.copy, CopyState.CANCELLED)
+    assert not one.is_bounded
+    assert find_work(harness.pipeline).nothing
+    assert re.fullmatch("[0-9a-f]{12}", one.copy)
