@@ -1,4 +1,4 @@
-"""The rules of copied tables: those that rows pass when they are written, and those that are left when they are decoded."""
+"""The rules of copied tables: those that rows pass at the writing, and those left for the decoding."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def refused_copies(
 
 
 def _columns(pipeline: Pipeline, source: TableId, table: TableId, shapes: Sequence[ColumnShape]) -> tuple[Column, ...]:
-    """Return the columns of a table of the lake before any rule, with those of a copy that it does not know yet."""
+    """Return the columns of a table before any rule, and those that a copy alone has."""
     found = list(columns_before_rules(pipeline, table))
     known = {name for one in found for name in one.source_names}
     declared = pipeline.settings.types_of(table)
@@ -99,7 +99,7 @@ def _columns(pipeline: Pipeline, source: TableId, table: TableId, shapes: Sequen
 
 
 def _lacking(pipeline: Pipeline, table: TableId, rules: TableRules, names: Sequence[str]) -> str | None:
-    """Return a clause about a column that the row filter needs and a copy with columns of some ``names`` has not."""
+    """Return a clause about a column that the row filter needs, and that is none of ``names``."""
     routes = pipeline.settings.routes
     shard = routes.shard_columns(table) if routes else ()
     for column in rules.filter_columns:

@@ -218,7 +218,10 @@ def give_up(pipeline: Pipeline, copied: CopiedTable) -> None:
 
 
 def clear(pipeline: Pipeline, copied: CopiedTable) -> None:
-    """Take the rows of a copy out of the lake; their files go with the versions that hold them."""
+    """Take the rows of a copy out of the lake.
+
+    Their files go with the versions that hold them.
+    """
     path = copies_path(pipeline, copied.table)
     if pipeline.lake.table(path) is not None:
         pipeline.lake.replace(path, {"copy": {copied.copy, copied.part}}, ())

@@ -38,9 +38,9 @@ _BESIDE = ("chunk", "source_position", "read_at", "row_number", "removed")
 
 
 def drop_copies(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[CopiedTable, ...]:
-    """Drop all copies of some tables of the lake, and return those of whole tables: no window takes them any more.
+    """Drop all copies of some tables of the lake, and return those of whole tables.
 
-    Their rows stay until the caller drops the copied tables.
+    No window takes them any more. Their rows stay until the caller drops the copied tables.
     """
     now = datetime.now(UTC)
     found = [one for one in pipeline.ledger.copied_tables() if lake_table_of(pipeline, one.table) in tables]
@@ -53,7 +53,7 @@ def drop_copies(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[Copied
 
 
 def lost_copies(pipeline: Pipeline, tables: Collection[TableId]) -> dict[TableId, tuple[TableId, ...]]:
-    """Return the source tables whose whole copies were dropped and that were not copied since, by the table of the lake."""
+    """Return the source tables that lack a copy which was dropped, by the table of the lake."""
     whole = [one for one in pipeline.ledger.copied_tables() if one.kind is not CopyKind.REPAIR]
     there = {one.table for one in whole if one.state is CopyState.COPIED}
     lost = sorted({one.table for one in whole if one.state is CopyState.DROPPED} - there)
@@ -198,9 +198,9 @@ def _written(task: _Rewriting, attempt: str) -> tuple[WrittenFile, ...]:
 
 
 def _ruled(task: _Rewriting, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of a batch of one chunk under the rules, those that the source does not have behind the others.
+    """Yield the rows of a batch of one chunk under the rules.
 
-    They are numbered from the first on without a gap, as those who decode them number them.
+    Those that the source does not have come behind the others. They are numbered from the first on without a gap, as those who decode them number them.
     """
     removed = pc.fill_null(batch["removed"], False)
     names = [one.name for one in batch.schema.field("row").type]

@@ -278,7 +278,7 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
 
 
 def columns_before_rules(pipeline: Pipeline, table: TableId) -> tuple[Column, ...]:
-    """Return the columns of a table as they are before any rule; none of a table that is not known."""
+    """Return the columns of a table before any rule; none of an unknown table."""
     found = (_registered_tables(pipeline) or {}).get(table)
     return () if found is None else found.shape
 

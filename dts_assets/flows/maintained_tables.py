@@ -1,4 +1,4 @@
-"""The tables of a subscription, by the one list of layers: those of fixed shape, and those of each source table."""
+"""The tables of a subscription by the one list of layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def system_paths(pipeline: Pipeline) -> tuple[Path, ...]:
 
 
 def layer_paths(pipeline: Pipeline, table: TableId) -> tuple[Path, ...]:
-    """Return the asset keys of all tables of a table of the lake, whether or not they are there.
+    """Return the asset keys of a table in all layers, whether or not they are there.
 
     Copies stand under the names of its source tables.
     """
@@ -32,7 +32,7 @@ def layer_paths(pipeline: Pipeline, table: TableId) -> tuple[Path, ...]:
 
 
 def made_paths(pipeline: Pipeline, table: TableId) -> tuple[Path, ...]:
-    """Return the asset keys of the tables that are made of a table's entries, whether or not they are there."""
+    """Return the asset keys of a table in the layers that are made of entries."""
     return tuple(pipeline.table_path(layer.name, table) for layer in MADE_LAYERS)
 
 

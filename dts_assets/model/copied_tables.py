@@ -63,7 +63,7 @@ class CopiedChunk:
 
 @dataclass(frozen=True, slots=True)
 class PassedRule:
-    """A rule that a column of a copy has passed when it was written, by the digest of the rule."""
+    """A rule that a column of a copy has passed at the writing, by its digest."""
 
     column: str
     rule: str

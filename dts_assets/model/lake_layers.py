@@ -1,4 +1,4 @@
-"""The one list of the layers of a lake: each table of a subscription belongs to one of them.
+"""The one list of the layers of a lake: each table belongs to one of them.
 
 Removal, retention, expiry, sizes, the look for tables that were set back, and the table in docs/rules.md follow from it. A test
 fails for a table of a lake that is in no layer.
@@ -46,7 +46,10 @@ class LakeLayer:
 
     @property
     def only_present(self) -> bool:
-        """True if nobody reads an older version, and one may hold rows that have left: none stays for being one of the newest."""
+        """True if no version stays for being one of the newest.
+
+        Nobody reads older ones, and they may hold rows that have left.
+        """
         return self.leaving in (Leaving.WITH_ENTRIES, Leaving.WITH_COPY)
 
 

@@ -1,4 +1,4 @@
-"""The rules that rows of a copy have passed when they were written, compared with the rules of now.
+"""The rules that rows of a copy have passed, compared with those of now.
 
 A rule is applied once. Those that a column has not passed are left for the decoding, and one that is another one now cannot be
 applied any more: nobody knows the values.
@@ -18,7 +18,10 @@ from dts_assets.model.row_filters import RowFilter, columns_of
 
 @dataclass(frozen=True, slots=True)
 class RulesLeft:
-    """The rules that a copy has not passed; ``clash`` is a clause that says why they cannot be applied any more."""
+    """The rules that a copy has not passed.
+
+    ``clash`` is a clause that says why they cannot be applied any more.
+    """
 
     rules: TableRules | None = None
     clash: str | None = None
@@ -40,7 +43,7 @@ def filter_digest(rows: RowFilter | None) -> str | None:
 
 
 def passed_now(columns: Sequence[Column], names: Iterable[str], rule_of: RuleOf) -> tuple[PassedRule, ...]:
-    """Return the rules that columns of a copy pass when it is written now, by their ``names`` at the source."""
+    """Return the rules that columns of a copy pass now; ``names`` are theirs at the source."""
     by_name = {name: one for one in reversed(columns) for name in one.source_names}
     found = [(name, rule_on(by_name[name], rule_of)) for name in names if name in by_name]
     return tuple(PassedRule(name, rule_digest(rule)) for name, rule in found if rule is not None)

@@ -373,7 +373,10 @@ class _Work:
 
 
 def ruled_values(values: pa.Array, rule: ColumnRule, *, are_json: bool = False) -> pa.StringArray:
-    """Return texts or bytes that fit their type as a rule makes them, null for null; a column that is dropped has none."""
+    """Return texts or bytes as a rule makes them, null for null.
+
+    A column that is dropped has none.
+    """
     if rule.kind is RuleKind.DROP:
         return pa.nulls(len(values), pa.string())
     if rule.kind is RuleKind.MASK:

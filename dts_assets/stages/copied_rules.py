@@ -1,6 +1,6 @@
-"""Rules on columns and rows applied to the rows of a copy when they are written, so that no plain value stands in the lake.
+"""Rules applied to the rows of a copy when they are written.
 
-Rows of a copy are texts, or bytes, as the source has them. The rule on a column makes of them the text that it makes of the same
+So no plain value stands in the lake. Rows of a copy are texts, or bytes, as the source has them. The rule on a column makes of them the text that it makes of the same
 value in an event, and the row filter is judged by the code that judges events.
 """
 
@@ -26,7 +26,10 @@ from dts_assets.wire.copied_rows import CopiedRows, payload_of
 
 @dataclass(frozen=True, slots=True)
 class FilterOfCopy:
-    """The row filter of a copied table: the columns of the lake that it looks at, and how rows of the source become such rows."""
+    """The row filter of a copied table.
+
+    ``columns`` are those of the lake that it looks at; the others say how rows of the source become rows of the lake.
+    """
 
     source: TableId
     table: TableId
@@ -60,9 +63,9 @@ class FilterOfCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopyRules:
-    """The rules that the rows of a copy pass when they are written, on columns by their names at the source, and on rows.
+    """The rules that rows of a copy pass when they are written.
 
-    ``as_bytes`` are the columns whose values the lake reads as bytes. ``passed`` and ``passed_filter`` are the notes of the copy.
+    Those on columns stand by their names at the source. ``as_bytes`` are the columns whose values the lake reads as bytes. ``passed`` and ``passed_filter`` are the notes of the copy.
     """
 
     columns: Mapping[str, ColumnRule] = field(default_factory=dict)
@@ -72,9 +75,9 @@ class CopyRules:
     passed_filter: str | None = None
 
     def applied(self, batch: pa.RecordBatch, shapes: Sequence[ColumnShape], *, removed: bool = False) -> pa.RecordBatch:
-        """Return rows as their copy stores them; ``batch`` has a column for each of ``shapes``, and may have others behind.
+        """Return rows as their copy stores them.
 
-        Rows that were ``removed`` have their keys alone, so that no filter can judge them.
+        ``batch`` has a column for each of ``shapes``, and may have others behind.         Rows that were ``removed`` have their keys alone, so that no filter can judge them.
 
         Raises:
             RulesError: The rows lack a column that the filter looks at.

@@ -164,7 +164,9 @@ def evolve(catalog: Catalog, identifier: Identifier, columns: Sequence[NamedType
 
 
 def drop_columns(catalog: Catalog, identifier: Identifier, names: Collection[str]) -> None:
-    """Take columns out of a table, those of ``names`` that it has; files keep what they have of them.
+    """Take columns out of a table, those of ``names`` that it has.
+
+    Files keep their values.
 
     Raises:
         LakeChangeError: Other writers kept the table busy all the time.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
+from dts_assets.model.column_rules import ColumnRule, RuleKind, table_rules
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.planning.copied_rules import passed_now, rules_left
 from dts_assets.planning.copied_tables import (
     Copies,
     copied_meanwhile,
@@ -21,7 +24,9 @@ from dts_assets.planning.copied_tables import (
     windows_of_copies,
 )
 from dts_assets.planning.task_shares import by_size
+from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.copied_entries import CopiedPart, without_kafka
+from dts_assets.stages.copied_rules import CopyRules, FilterOfCopy
 from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query
 from dts_assets.stages.mysql_sql import MySql
 from dts_assets.stages.postgres_sql import PostgreSql
@@ -31,6 +36,7 @@ from tests.growth.long_histories import Case
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 TABLE = TableId("shopdb", "", "orders")
+HASHED = ColumnRule(RuleKind.HASH, key=b"a key that nobody guesses")
 SHAPES = (ColumnShape("id", "int(11)", True), ColumnShape("note", "varchar(20)", False))
 
 
@@ -85,6 +91,24 @@ def _decoded(rows: pa.RecordBatch) -> None:
             without_kafka(pa.RecordBatch.from_pydict(names))
 
 
+def _ruled(rows: pa.RecordBatch) -> None:
+    """Rows of a chunk under a rule on a column and a row filter, as they are written."""
+    columns = (Column("id", "int", True), Column("note", "string", False))
+    filtered = FilterOfCopy(TABLE, TABLE, columns[:1], filter_of("id >= 7"), "+08:00")
+    rules = CopyRules({"note": HASHED}, frozenset(), filtered)
+    texts = pa.RecordBatch.from_arrays(rows["row"].flatten(), names=["id", "note"])
+    assert rules.applied(texts, SHAPES).num_rows == max(0, rows.num_rows - 7)
+
+
+def _left(columns: list[ColumnShape]) -> None:
+    """The rules of a copy with many columns, all of which it has passed."""
+    stored = tuple(Column(one.name, "binary", one.is_key) for one in columns)
+    rules = table_rules(stored, lambda _: HASHED, None)
+    passed = passed_now(stored, [one.name for one in columns], lambda _: HASHED)
+    copied = replace(_copies(1)[0], columns=tuple(columns), passed=passed)
+    assert not rules_left(rules, stored, lambda _: HASHED, None, copied).any
+
+
 def _columns(count: int) -> list[ColumnShape]:
     return [ColumnShape(f"c{number}", "varbinary(9)", number == 0) for number in range(count)]
 
@@ -109,6 +133,8 @@ COPIED_STEPS: dict[str, Case] = {
     "copies of many tables": (_copies, _taken),
     "rows of a chunk": (_rows, _decoded),
     "columns of a copied table": (_columns, _asked),
+    "rows of a chunk under rules": (_rows, _ruled),
+    "rules of a copied table": (_columns, _left),
     "bytes of files": (_texts, _bytes),
     "files of a copied table": (
         lambda count: [StoredFile(f"f{number}", {}, 1, number) for number in range(count)],
