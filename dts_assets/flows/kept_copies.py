@@ -200,7 +200,8 @@ def _written(task: _Rewriting, attempt: str) -> tuple[WrittenFile, ...]:
 def _ruled(task: _Rewriting, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the rows of a batch of one chunk under the rules.
 
-    Those that the source does not have come behind the others. They are numbered from the first on without a gap, as those who decode them number them.
+    Those that the source does not have come behind the others. All are numbered from the first on without a gap, as the decoding
+    numbers them.
     """
     removed = pc.fill_null(batch["removed"], False)
     names = [one.name for one in batch.schema.field("row").type]

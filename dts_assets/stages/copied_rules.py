@@ -1,7 +1,7 @@
 """Rules applied to the rows of a copy when they are written.
 
-So no plain value stands in the lake. Rows of a copy are texts, or bytes, as the source has them. The rule on a column makes of them the text that it makes of the same
-value in an event, and the row filter is judged by the code that judges events.
+So no plain value stands in the lake. Rows of a copy are texts, or bytes, as the source has them. The rule on a column makes of
+them the text that it makes of the same value in an event, and the row filter is judged by the code that judges events.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class FilterOfCopy:
 class CopyRules:
     """The rules that rows of a copy pass when they are written.
 
-    Those on columns stand by their names at the source. ``as_bytes`` are the columns whose values the lake reads as bytes. ``passed`` and ``passed_filter`` are the notes of the copy.
+    Those on columns stand by their names at the source. ``as_bytes`` are the columns whose values the lake reads as bytes.
+    ``passed`` and ``passed_filter`` are the notes of the copy.
     """
 
     columns: Mapping[str, ColumnRule] = field(default_factory=dict)
@@ -77,7 +78,8 @@ class CopyRules:
     def applied(self, batch: pa.RecordBatch, shapes: Sequence[ColumnShape], *, removed: bool = False) -> pa.RecordBatch:
         """Return rows as their copy stores them.
 
-        ``batch`` has a column for each of ``shapes``, and may have others behind.         Rows that were ``removed`` have their keys alone, so that no filter can judge them.
+        ``batch`` has a column for each of ``shapes``, and may have others behind. Rows that were ``removed`` have their keys
+        alone, so that no filter can judge them.
 
         Raises:
             RulesError: The rows lack a column that the filter looks at.
