@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from dts_assets.errors import LakeTableError
 from dts_assets.errors.databases import CopyError
-from dts_assets.flows.known_tables import columns_before_rules
+from dts_assets.flows.known_tables import registered_columns
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, table_rules, unusable
 from dts_assets.model.columns import Column, ColumnShape, same_name
@@ -41,7 +42,7 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
     rules = _rules(pipeline, table, columns)
     if rules is None:
         return NO_COPY_RULES
-    rule_of, names = settings.rule_finder(table), [one.name for one in shapes]
+    rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
     if (clause := unusable(rules) or _lacking(pipeline, table, rules, names)) is not None:
         raise CopyError(str(source), clause, "mend its rules below columns and rows")
     passed = passed_now(columns, names, rule_of)
@@ -62,7 +63,7 @@ def rules_of_copy(pipeline: Pipeline, copied: CopiedTable) -> RulesLeft:
         return RulesLeft()
     columns = _columns(pipeline, copied.table, table, copied.columns)
     rules = _rules(pipeline, table, columns)
-    return rules_left(rules, columns, settings.rule_finder(table), settings.row_filter(table), copied)
+    return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied)
 
 
 def refused_copies(
@@ -81,7 +82,7 @@ def refused_copies(
 
 def _columns(pipeline: Pipeline, source: TableId, table: TableId, shapes: Sequence[ColumnShape]) -> tuple[Column, ...]:
     """Return the columns of a table before any rule, and those that a copy alone has."""
-    found = list(columns_before_rules(pipeline, table))
+    found = list(registered_columns(pipeline).get(table, ()))
     known = {name for one in found for name in one.source_names}
     declared = pipeline.settings.types_of(table)
     for shape in shapes:
@@ -112,7 +113,7 @@ def _rules(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> Tab
     settings = pipeline.settings
     return table_rules(
         columns,
-        settings.rule_finder(table),
+        rule_finder(pipeline, table),
         settings.row_filter(table),
         keeps_deleted=DELETED_AT in settings.snapshot_columns(table),
         writes_statements=SQL.takes(settings, table),

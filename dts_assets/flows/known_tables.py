@@ -277,12 +277,6 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
     return found
 
 
-def columns_before_rules(pipeline: Pipeline, table: TableId) -> tuple[Column, ...]:
-    """Return the columns of a table before any rule; none of an unknown table."""
-    found = (_registered_tables(pipeline) or {}).get(table)
-    return () if found is None else found.shape
-
-
 def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> StoredFilter | None:
     """Return the filter by which a merge judges rows with some columns.
 

@@ -372,20 +372,6 @@ class _Work:
         return pa.array(run_lengths(np.bincount(owners, minlength=self._count)))
 
 
-def ruled_values(values: pa.Array, rule: ColumnRule, *, are_json: bool = False) -> pa.StringArray:
-    """Return texts or bytes as a rule makes them, null for null.
-
-    A column that is dropped has none.
-    """
-    if rule.kind is RuleKind.DROP:
-        return pa.nulls(len(values), pa.string())
-    if rule.kind is RuleKind.MASK:
-        return pc.if_else(values.is_valid(), pa.scalar(rule.text), pa.scalar(None, pa.string()))
-    if rule.kind is RuleKind.HASH:
-        return hashed(values.cast(pa.binary()), rule.key)
-    return tokenized_json(values, rule) if are_json and pa.types.is_string(values.type) else tokenized(values, rule)
-
-
 def _notes(lists: pa.Array, names: pa.Array, known: pa.Array) -> _Notes:
     """Return the notes of a column of lists or maps."""
     owners = np.repeat(np.arange(len(lists)), np.diff(offsets_of(lists)))

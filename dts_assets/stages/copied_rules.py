@@ -19,8 +19,9 @@ from dts_assets.model.copied_tables import PassedRule
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.tables import TableId
-from dts_assets.stages.column_rules import apply_rules, ruled_values
+from dts_assets.stages.column_rules import apply_rules
 from dts_assets.stages.routed_changes import ChangeRoutes
+from dts_assets.stages.stored_rules import ruled
 from dts_assets.wire.copied_rows import CopiedRows, payload_of
 
 
@@ -98,9 +99,9 @@ class CopyRules:
         """Return the values of a column as a rule makes them."""
         try:
             texts = values.cast(pa.binary() if shape.name in self.as_bytes else pa.string())
-            return ruled_values(texts, rule, are_json=is_json(shape.original_type))
+            return ruled(texts, None, rule, is_json=is_json(shape.original_type) and pa.types.is_string(texts.type))
         except pa.ArrowInvalid:  # bytes that are no text
-            return ruled_values(values.cast(pa.binary()), rule)
+            return ruled(values.cast(pa.binary()), None, rule)
 
 
 NO_COPY_RULES = CopyRules()
