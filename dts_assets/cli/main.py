@@ -23,12 +23,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.errors import ConfigErrors, DtsAssetsError
+from dts_assets.errors import ConfigErrors
 from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
 from dts_assets.model.failures import Failure, exit_code_of, sentences_of
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_of, duration_text
+from dts_assets.store.contention import explained_trouble
 
 COMMANDS_IN_MODULES = {
     "as-of": "dts_assets.cli.as_of:as_of",
@@ -91,7 +92,10 @@ class _Commands(click.Group):
         """Call the command, and end with the sentence and the exit code of an error for people."""
         try:
             return super().invoke(ctx)
-        except DtsAssetsError as error:
+        except Exception as found:
+            error = explained_trouble(found)
+            if error is None:
+                raise
             say(str(error))
             if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
                 say(f"{len(error.mistakes)} mistakes.")

@@ -29,6 +29,7 @@ commands, such as a failed check, and no errors::
     ├─ LakeError                        11  where tables are kept
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
     │  ├─ UnavailableCatalogError           the catalog is busy, or does not answer; it may later
+    │  ├─ FullDiskError                     a disk of the lake or of a run has no room
     │  ├─ ExpiredCredentialsError           the credentials that a catalog vended for a table's files have expired
     │  ├─ LakeChangeError                   a change of one table did not get through
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows

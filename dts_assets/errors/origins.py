@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 from dts_assets.errors import DtsAssetsError, LakeTableError
+from dts_assets.errors.disks import FullDiskError
 
 
 class Origin(Enum):
@@ -58,6 +59,11 @@ _OF_PATHS = frozenset({errno.ENOENT, errno.ENAMETOOLONG, errno.EISDIR, errno.ENO
 All others, such as a full disk, hit every table.
 """
 
+_OF_FULL_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|SQLITE_FULL|database or disk is full")
+_WRITING = frozenset({"py4j", "pyarrow", "pyspark", "sqlalchemy", "sqlite3"})
+"""The packages whose errors tell by their texts of a disk that is full."""
+
 _OF_JAVA = frozenset({"py4j", "pyspark"})
 _LOCKED = re.compile(r"locked|busy|deadlock|could not serialize", re.IGNORECASE)
 
@@ -103,6 +109,19 @@ def origin_of(error: BaseException) -> Origin:
 def concerns_table(error: BaseException) -> bool:
     """Return whether an error of one table's step is the table's own, with all its causes."""
     return all(origin_of(one) is Origin.TABLE for one in _with_causes(error))
+
+
+def full_disk(error: BaseException) -> FullDiskError | None:
+    """Return the error for people of a disk that is full, by an error and its causes; None if they tell of none."""
+    for one in _with_causes(error):
+        if isinstance(one, FullDiskError):
+            return one
+        if isinstance(one, OSError) and one.errno in _OF_FULL_DISKS:
+            return FullDiskError(str(one.filename or ""))
+        package = type(one).__module__.partition(".")[0]
+        if package in _WRITING and _FULL.search(str(one)):
+            return FullDiskError()
+    return None
 
 
 def _is_contended(error: Exception) -> bool:

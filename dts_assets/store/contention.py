@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dts_assets.errors import DtsAssetsError, LakeChangeError, UnavailableCatalogError
-from dts_assets.errors.origins import Origin, origin_of
+from dts_assets.errors.origins import Origin, full_disk, origin_of
 
 Result = TypeVar("Result")
 
@@ -58,6 +58,9 @@ def explained_trouble(error: BaseException) -> DtsAssetsError | None:
     Errors of libraries that mean a trouble of the catalog which may pass are explained without their texts, which may hold
     addresses with secrets.
     """
+    full = full_disk(error)
+    if full is not None:
+        return full
     if isinstance(error, DtsAssetsError):
         return error
     origin = origin_of(error)

@@ -27,6 +27,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 from pyiceberg.typedef import Identifier
 
+from dts_assets.errors.origins import full_disk
 from dts_assets.store.data_files import partition_value
 from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.replacement_plan import field_names, may_meet
@@ -210,7 +211,9 @@ def _without(catalog: Catalog, identifier: Identifier, table: Table, ids: Sequen
         table._do_commit(updates, (AssertTableUUID(uuid=table.metadata.table_uuid), *same))
     except CommitFailedException:
         return None
-    except Exception:  # perhaps it was done nevertheless
+    except Exception as error:  # perhaps it was done nevertheless
+        if full_disk(error) is not None:
+            raise
         return catalog.load_table(identifier)
     return table
 

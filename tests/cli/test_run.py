@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnavailableCatalogError, UnwritableLakeError
+from dts_assets.errors.disks import FullDiskError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
@@ -104,6 +106,17 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)
         expected = UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened")
         assert dagster.execute(definitions, request) == Failure(str(expected), 11)
+
+
+def test_a_full_disk_ends_the_run_with_its_sentence(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    request = Request("shop_ingest", "all", span_tags(Span((0, 1), (project.subscription.grid.at(0),))))
+    with open_dagster(project.config) as dagster:
+        definitions = assemble(load_settings(project.config), project.config)
+        monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", full)
+        assert dagster.execute(definitions, request) == Failure(str(FullDiskError()), 11)
 
 
 def test_a_locked_catalog_ends_the_command_with_a_sentence_that_asks_to_run_again(

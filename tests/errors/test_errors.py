@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import databases, machine, removed_rows, scratch, sources, spark, tables, topics, windows
+from dts_assets.errors import databases, disks, machine, removed_rows, scratch, sources, spark, tables, topics, windows
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -55,6 +55,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "Topic shop ends at offset 3 in Kafka partition 0",
         "point bootstrap_servers back",
     ),
+    (disks.FullDiskError("/lake/a.parquet"), "is full at /lake/a.parquet", "Free space"),
     (errors.UnavailableCatalogError("it gave no answer"), "The catalog of the lake", "run it again"),
     (
         errors.ExpiredCredentialsError("shop.entries", datetime(2026, 1, 5, 12, tzinfo=UTC)),
@@ -154,7 +155,19 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
     for child in cls.__subclasses__():
         if child.__module__ in {
             one.__name__
-            for one in (errors, databases, machine, removed_rows, scratch, sources, spark, tables, topics, windows)
+            for one in (
+                errors,
+                databases,
+                disks,
+                machine,
+                removed_rows,
+                scratch,
+                sources,
+                spark,
+                tables,
+                topics,
+                windows,
+            )
         }:
             yield child
             yield from below(child)
@@ -253,6 +266,7 @@ def test_only_what_may_succeed_again_unchanged_is_retriable() -> None:
     assert {cls.__name__ for cls in CLASSES if cls.retriable} == {
         "UnreachableDatabaseError",
         "ExpiredCredentialsError",
+        "FullDiskError",
         "GroupInUseError",
         "LakeChangeError",
         "MessagesGoneError",
