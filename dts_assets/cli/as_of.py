@@ -59,7 +59,7 @@ def as_of(
     _require_one_moment(given)
     settings = settings_of(config)
     subscription_of(settings, subscription)
-    lake = Lake(open_pipeline(settings, subscription))
+    lake = Lake(open_pipeline(settings, subscription, only_read=True))
     known = tuple(known_tables(lake.pipeline))
     chosen = {table_named(name, known, subscription) for name in names} or None
     _require_empty(out)

@@ -74,7 +74,7 @@ class _Place:
             )
         name = self.subscription or next(iter(settings.subscriptions))
         subscription_of(settings, name, hint="--subscription")
-        return open_pipeline(settings, name)
+        return open_pipeline(settings, name, only_read=True)
 
     @cached_property
     def stock(self) -> Stock:

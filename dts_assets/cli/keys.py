@@ -25,7 +25,7 @@ def keys(subscription: str, config: Path | None) -> None:
     """
     settings = load_settings(config_of(config))
     subscription_of(settings, subscription)
-    found = find_repeated_keys(open_pipeline(settings, subscription))
+    found = find_repeated_keys(open_pipeline(settings, subscription, only_read=True))
     table = table_of(f"{subscription}: keys in more than one row", texts=["table"], numbers=["keys"])
     for name, count in sorted(found.results.items()):
         table.add_row(str(name), f"{count:,}")

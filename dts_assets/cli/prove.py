@@ -70,7 +70,7 @@ def prove_command(
     login = Login(variables_of([password_env]).get(password_env, ""), option_file)
     with scratch_server(address, login) as server:
         proof = prove(
-            open_pipeline(settings, subscription),
+            open_pipeline(settings, subscription, only_read=True),
             server,
             address=address,
             tables=tables,

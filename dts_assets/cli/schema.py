@@ -56,7 +56,7 @@ def schema(table: str, moment: Moment | None, subscription: str | None, config: 
     """
     settings = settings_of(config)
     name = chosen_subscription(settings, subscription)
-    pipeline = open_pipeline(settings, name)
+    pipeline = open_pipeline(settings, name, only_read=True)
     answer = schema_at(pipeline, _table(pipeline, table), moment)
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:

@@ -53,7 +53,7 @@ def size(
     """
     settings = settings_of(config)
     subscription_of(settings, subscription)
-    pipeline = open_pipeline(settings, subscription)
+    pipeline = open_pipeline(settings, subscription, only_read=True)
     known = tuple(known_tables(pipeline))
     chosen = {table_named(name, known, subscription) for name in names} or None
     supposed = Supposed(expire_after, raw, entries)

@@ -99,7 +99,7 @@ def _of_lake(settings: Settings, subscription: str | None) -> Pipeline:
         raise click.UsageError(f"Say which subscription: one of {', '.join(settings.subscriptions)}.")
     name = subscription or next(iter(settings.subscriptions))
     subscription_of(settings, name, hint="SUBSCRIPTION")
-    return open_pipeline(settings, name)
+    return open_pipeline(settings, name, only_read=True)
 
 
 def _settings(

@@ -57,7 +57,7 @@ def tables(context: click.Context, config: Path | None) -> None:
         shown = table_of(
             f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"]
         )
-        standings = table_standings(open_pipeline(settings, name))
+        standings = table_standings(open_pipeline(settings, name, only_read=True))
         keep_names_whole(shown, (str(one.table) for one in standings))
         for one in standings:
             since, reason = (

@@ -112,7 +112,7 @@ def concerns_table(error: BaseException) -> bool:
 
 
 def full_disk(error: BaseException) -> FullDiskError | None:
-    """Return the error for people of a disk that is full, by an error and its causes; None if they tell of none."""
+    """Return the error of a full disk that an error or one of its causes stands for; None without one."""
     for one in _with_causes(error):
         if isinstance(one, FullDiskError):
             return one

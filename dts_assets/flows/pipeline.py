@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TypeAlias, TypeVar
@@ -316,10 +316,13 @@ class Pipeline:
         }
 
 
-def open_pipeline(settings: Settings, name: str, *, layers: tuple[Layer, ...] = LAYERS) -> Pipeline:
-    """Return the pipeline of a subscription. It makes the tables of ``layers``."""
+def open_pipeline(
+    settings: Settings, name: str, *, layers: tuple[Layer, ...] = LAYERS, only_read: bool = False
+) -> Pipeline:
+    """Return the pipeline of a subscription. It makes the tables of ``layers``, or is ``only_read`` and makes none."""
     subscription = settings.subscriptions[name]
-    return Pipeline(subscription, open_source(subscription), Lake(lake_location(settings)), layers)
+    lake = Lake(replace(lake_location(settings), only_read=only_read))
+    return Pipeline(subscription, open_source(subscription), lake, layers)
 
 
 def open_source(subscription: Subscription) -> Source:

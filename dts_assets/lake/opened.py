@@ -39,7 +39,7 @@ def open_lake(subscription: str, config: str | Path | None = None) -> Lake:
     if subscription not in settings.subscriptions:
         there = ", ".join(settings.subscriptions)
         raise NothingFoundError("The configuration", f"subscription {subscription}", f"there are {there}")
-    return Lake(open_pipeline(settings, subscription))
+    return Lake(open_pipeline(settings, subscription, only_read=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -66,12 +67,13 @@ class LakeLocation:
 
     It is picklable. ``properties["type"]`` is ``sqlite`` if it is left out; the database of this catalog is ``catalog.db`` in
     the warehouse unless ``uri``, a local path, names another. ``joined`` says that the catalog has one namespace level, None
-    that its type decides.
+    that its type decides. ``only_read`` says that nobody writes, so that a SQLite catalog may be one that cannot be written.
     """
 
     warehouse: str
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     joined: bool | None = None
+    only_read: bool = False
 
     @property
     def catalog_type(self) -> str:
@@ -238,8 +240,15 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         catalog = load_catalog(CATALOG, **{"warehouse": lake.warehouse_uri, **told})
         prepare_clients(of_file_stores(catalog.properties))  # the server may have named the store
         return catalog
-    database = _ready(lake)
-    uri = URL.create("sqlite", database=str(database), query={"timeout": str(SQLITE_WAIT_SECONDS)})
+    database, waiting = lake.database, {"timeout": str(SQLITE_WAIT_SECONDS)}
+    try:
+        _make_ready(lake)
+        uri = URL.create("sqlite", database=str(database), query=waiting)
+    except UnwritableLakeError:
+        if not (lake.only_read and os.access(database, os.R_OK)):
+            raise
+        query = {**waiting, "mode": "ro", "uri": "true"}
+        uri = URL.create("sqlite", database=f"file:{quote(str(database))}", query=query)
     properties = {
         **of_file_stores(told),
         "uri": uri.render_as_string(),
@@ -293,8 +302,8 @@ def spark_catalog_conf(lake: LakeLocation, user: Mapping[str, str] | None = None
     }
 
 
-def _ready(lake: LakeLocation) -> Path:
-    """Return the path of the SQLite database after its folder and the warehouse were made.
+def _make_ready(lake: LakeLocation) -> None:
+    """Make the folder of the SQLite database and the warehouse, and look whether they can be written.
 
     Raises:
         UnwritableLakeError: A folder cannot be made, it or the database cannot be written, a path has a character that no table
@@ -313,4 +322,3 @@ def _ready(lake: LakeLocation) -> Path:
     database = lake.database
     if database.exists() and not os.access(database, os.W_OK):
         raise UnwritableLakeError(str(database), "permission denied")
-    return database
