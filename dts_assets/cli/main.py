@@ -26,6 +26,7 @@ from rich.text import Text
 from dts_assets.errors import ConfigErrors
 from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
+from dts_assets.flows.source_preflight import all_findings
 from dts_assets.model.failures import Failure, exit_code_of, sentences_of
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
 from dts_assets.settings.values import duration_of, duration_text
@@ -214,7 +215,7 @@ def config_commands() -> None:
 @click.option(
     "--connect",
     is_flag=True,
-    help="Also ask Kafka brokers, a Spark master and catalogs that are servers, and look at messages of each source.",
+    help="Also ask Kafka brokers, source databases, a Spark master and catalogs that are servers, and look at messages.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Also look whether Dagster's UI can listen on this port.")
 @config_option
@@ -222,11 +223,13 @@ def check(config: Path | None, *, connect: bool, port: int | None) -> None:
     """Name every mistake in the configuration, and what is missing for a run.
 
     Looked at are the file, the paths that it names, the lake, Dagster's home and Java. Without a mistake, the meaning of the file
-    is shown. With several troubles the exit code is that of the first.
+    is shown, and what source databases do not tell in their binlogs: exit code 3 if rows are missing or wrong for that reason.
+    With several troubles the exit code is that of the first.
     """
     file = config_of(config)
     settings = load_settings(file)
-    if troubles := find_troubles(settings, file, port=port, connect=connect):
+    found, unasked = all_findings(settings) if connect else ([], [])
+    if troubles := [*find_troubles(settings, file, port=port, connect=connect), *unasked]:
         for trouble in troubles:
             say(str(trouble))
         sys.exit(troubles[0].exit_code)
@@ -238,6 +241,10 @@ def check(config: Path | None, *, connect: bool, port: int | None) -> None:
     for name, subscription in settings.subscriptions.items():
         table.add_row(name, Text("\n".join(_summary(subscription)), overflow="fold"))
     console.print(table)
+    for name, finding in found:
+        console.print(f"{name}: {finding.sentence}", soft_wrap=True, markup=False)
+    if any(finding.is_wrong for _, finding in found):
+        sys.exit(CHECK_FAILED)
 
 
 def _summary(subscription: Subscription) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dts_assets.model.formats import FormatSettings
 from dts_assets.planning.suggested_windows import SuggestedWindows, suggest_windows
 from dts_assets.settings.formats import registered_formats, traits_of
 from dts_assets.settings.load import settings_of_text
-from dts_assets.settings.places import Kafka
+from dts_assets.settings.sources import Kafka
 from dts_assets.settings.suggested_file import SuggestedSubscription, file_text
 from dts_assets.sources.capture_source import CaptureSource
 from dts_assets.sources.capture_topics import recorded_topics

@@ -21,6 +21,7 @@ from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
 from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
+from dts_assets.defs.source_settings import source_check, source_job, source_schedule
 from dts_assets.defs.table_assets import graph_tables, table_assets
 from dts_assets.defs.table_states import states_job
 from dts_assets.defs.topic import topic_check, watch_sensor
@@ -92,6 +93,10 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         jobs.append(tables_job(subscription, shown))
         sensors.append(automation_sensor(subscription, keys) if by_conditions else tables_sensor(subscription))
     schedules = [maintenance_schedule(subscription, upkeep)]
+    if subscription.database is not None:
+        checks.append(source_check(subscription))
+        jobs.append(source_job(subscription))
+        schedules.append(source_schedule(subscription))
     compared = compared_assets(subscription, shown)
     if compared:
         checks.append(equality_checks(subscription, compared))

@@ -46,3 +46,9 @@ class Jdbc(Part):
     def options(self) -> str:
         """The options behind the address, for a driver of JDBC: ``sslMode=verify-full``."""
         return "&".join(f"{name}={value}" for name, value in self.place.options)
+
+
+class SourceDatabase(Part):
+    """The database that the messages come from, for the look at its settings alone."""
+
+    jdbc: Jdbc = Field(description="Where the source database is reached.")

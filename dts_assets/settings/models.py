@@ -27,11 +27,12 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import mapped_type
 from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.bootstrap import Bootstrap
+from dts_assets.settings.databases import Jdbc
 from dts_assets.settings.environment import writable_folder
 from dts_assets.settings.formats import format_name, registered_formats, traits_of
 from dts_assets.settings.maintenance import Maintenance
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
-from dts_assets.settings.places import AbsolutePath, Lake, Part, Source, Spark, default_duration, folder_of
+from dts_assets.settings.places import AbsolutePath, Lake, Part, Spark, default_duration, folder_of
 from dts_assets.settings.routes import (
     MergeTexts,
     RenameTexts,
@@ -44,6 +45,7 @@ from dts_assets.settings.row_filters import FilterText, filter_of
 from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
 from dts_assets.settings.schema_changes import check_policies
 from dts_assets.settings.snapshots import Snapshots
+from dts_assets.settings.sources import Source
 from dts_assets.settings.values import (
     VALUE,
     ColumnName,
@@ -301,6 +303,12 @@ class Subscription(Snapshots):
             check_routes(routes, self.tables.exact, named, self.sql.tables)
             check_policies(self.schema_changes, routes)
         return self
+
+    @property
+    def database(self) -> Jdbc | None:
+        """The source database, wherever it is named: below ``source``, ``verify`` or ``bootstrap``; None without one."""
+        own, copied = self.source.database, self.bootstrap
+        return own.jdbc if own is not None else self.verify.jdbc or (None if copied is None else copied.source.jdbc)
 
     @cached_property
     def routes(self) -> Routes:

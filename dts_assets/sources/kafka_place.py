@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dts_assets.settings.places import Kafka
+    from dts_assets.settings.sources import Kafka
 
 _NO_GROUP = "dts-assets"
 """The library wants a group's name even where no group is joined or asked."""

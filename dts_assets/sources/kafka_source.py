@@ -25,7 +25,7 @@ from dts_assets.sources.kafka_times import MessageTimes, Stamps
 from dts_assets.sources.milliseconds import ceiling_of, floor_of, instant_of
 
 if TYPE_CHECKING:
-    from dts_assets.settings.places import Kafka
+    from dts_assets.settings.sources import Kafka
 
 _LAST_TIME = 2**63 - 1
 

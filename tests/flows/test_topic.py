@@ -13,7 +13,7 @@ from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.retention import BrokerRetention
 from dts_assets.planning.loss import LossState
-from dts_assets.settings.places import Capture, Source
+from dts_assets.settings.sources import Capture, Source
 from dts_assets.store.catalog import LakeLocation
 from tests.flows.forgetful import HOUR, START, Broker, Topic, open_topic, store_raw, window
 

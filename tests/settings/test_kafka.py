@@ -10,7 +10,7 @@ import pytest
 
 from dts_assets.errors import ConfigErrors, ConfigMistake
 from dts_assets.settings.load import load_settings
-from dts_assets.settings.places import Kafka
+from dts_assets.settings.sources import Kafka
 
 FILE = """\
 lake: {{warehouse: ./lake}}
