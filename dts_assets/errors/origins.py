@@ -112,7 +112,7 @@ def concerns_table(error: BaseException) -> bool:
 
 
 def full_disk(error: BaseException) -> FullDiskError | None:
-    """Return the error of a full disk that an error or one of its causes stands for; None without one."""
+    """Return the error of a full disk that an error or its causes tell of; None without one."""
     for one in _with_causes(error):
         if isinstance(one, FullDiskError):
             return one

@@ -13,7 +13,7 @@ from functools import partial
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.copied_rules import lake_table_of
-from dts_assets.flows.copies import Copying
+from dts_assets.flows.copies import Copying, hold
 from dts_assets.flows.database_copies import copy_from_database, server_of
 from dts_assets.flows.file_copies import copy_from_files, tables_of_files
 from dts_assets.flows.kept_copies import lost_copies
@@ -71,7 +71,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
     pipeline = work.pipeline
     pipeline.check_shape()
     done, there, failed = list[CopiedTable](), list[TableId](), dict[TableId, str]()
-    before = {one.table for one in pipeline.ledger.copied_tables() if one.state is CopyState.COPIED}
+    before = _copied(pipeline)
     with ExitStack() as opened:
         found = dict(_found(work, opened))
         _refuse_unknown(pipeline, tables, found)
@@ -82,12 +82,22 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
                 there.append(table)
                 continue
             try:
-                done.append(found[table](kind))
+                with hold(work, table):
+                    # Whoever had the lease has perhaps copied the table since the first look.
+                    if kind is CopyKind.BOOTSTRAP and table in _copied(pipeline):
+                        work.progress(f"copy: {table} was copied by another process meanwhile")
+                        there.append(table)
+                    else:
+                        done.append(found[table](kind))
             except CopyError as error:
                 failed[table] = str(error)
                 work.progress(f"copy: {error}")
     _resume(pipeline, [one.table for one in done if one.state is CopyState.COPIED], kind)
     return CopyReport(tuple(done), tuple(there), failed)
+
+
+def _copied(pipeline: Pipeline) -> frozenset[TableId]:
+    return frozenset(one.table for one in pipeline.ledger.copied_tables() if one.state is CopyState.COPIED)
 
 
 def _found(work: Copying, opened: ExitStack) -> Iterator[tuple[TableId, Callable[[CopyKind], CopiedTable]]]:

@@ -25,7 +25,6 @@ from dts_assets.flows.copies import (
     change,
     finish,
     give_up,
-    hold,
     lineage_now,
     prepare,
     require_positions,
@@ -62,20 +61,19 @@ def copy_from_database(work: Copying, server: MySqlServer, known: str, table: Ta
     """
     pipeline = work.pipeline
     require_positions(pipeline, table)
-    with hold(work, table):
-        source, origin = server.table(table), f"jdbc {server.place}"
-        rules = rules_to_pass(pipeline, table, source.columns)
-        copied = unfinished(pipeline, table, source.columns, kind, origin, rules)
-        if copied is None:
-            chunks = _chunks(work, server, source)
-            copied = begin(pipeline, table, source.columns, kind, origin, chunks, rules, server=known)
-            about = f", about {source.estimated_rows:,} rows" if source.estimated_rows else ""
-            work.progress(f"copy: {table} begins, in {len(chunks)} chunks{about}")
-        else:
-            copied = change(pipeline, copied.copy, lambda row: replace(row, server=known))
-            work.progress(f"copy: {table} goes on: {len(copied.left)} of {len(copied.chunks)} chunks are left")
-        prepare(pipeline, copied)
-        return _read(work, server, source, copied, rules)
+    source, origin = server.table(table), f"jdbc {server.place}"
+    rules = rules_to_pass(pipeline, table, source.columns)
+    copied = unfinished(pipeline, table, source.columns, kind, origin, rules)
+    if copied is None:
+        chunks = _chunks(work, server, source)
+        copied = begin(pipeline, table, source.columns, kind, origin, chunks, rules, server=known)
+        about = f", about {source.estimated_rows:,} rows" if source.estimated_rows else ""
+        work.progress(f"copy: {table} begins, in {len(chunks)} chunks{about}")
+    else:
+        copied = change(pipeline, copied.copy, lambda row: replace(row, server=known))
+        work.progress(f"copy: {table} goes on: {len(copied.left)} of {len(copied.chunks)} chunks are left")
+    prepare(pipeline, copied)
+    return _read(work, server, source, copied, rules)
 
 
 def _chunks(work: Copying, server: MySqlServer, source: SourceTable) -> list[CopiedChunk]:

@@ -17,7 +17,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.copied_rules import rules_to_pass
-from dts_assets.flows.copies import Copying, add_chunks, begin, finish, hold, prepare, require_positions, unfinished
+from dts_assets.flows.copies import Copying, add_chunks, begin, finish, prepare, require_positions, unfinished
 from dts_assets.flows.jdbc_rows import write_chunk
 from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.known_tables import known_tables, source_types
@@ -137,24 +137,23 @@ def copy_from_files(work: Copying, found: TableRows, kind: CopyKind) -> CopiedTa
     pipeline, table = work.pipeline, found.table
     require_positions(pipeline, table, ids=True)
     at, began = _position(work, table, found.at), time.monotonic()
-    with hold(work, table):
-        batches = iter(found.rows())
-        first = next(batches, None)
-        if first is None:
-            raise CopyError(str(table), "its files have no columns", "write at least one file, with a header")
-        columns = found.columns or _columns(work, table, first.schema)
-        rules = rules_to_pass(pipeline, table, columns)
-        unfinished(pipeline, table, (), kind, found.origin)  # one that was killed begins anew: it is one chunk
-        copied = begin(pipeline, table, columns, kind, found.origin, [CopiedChunk(0, None, None)], rules)
-        work.progress(f"copy: {table} begins, as of {at}, from {found.origin}")
-        prepare(pipeline, copied)
-        target = pipeline.lake.target(copies_path(pipeline, table), pipeline.new_run())
-        chunk = replace(copied.chunks[0], low=at, high=at)
-        texts = (_texts(table, columns, batch) for batch in _chained(first, batches))
-        read = write_chunk(target, copied.copy, chunk, columns, texts, "0", at.lineage, rules)
-        copied = add_chunks(pipeline, copied, [read.chunk], read.files)
-        work.progress(f"copy: {table}: {rate(read.chunk.rows or 0, 'rows', time.monotonic() - began)}")
-        return finish(pipeline, copied)
+    batches = iter(found.rows())
+    first = next(batches, None)
+    if first is None:
+        raise CopyError(str(table), "its files have no columns", "write at least one file, with a header")
+    columns = found.columns or _columns(work, table, first.schema)
+    rules = rules_to_pass(pipeline, table, columns)
+    unfinished(pipeline, table, (), kind, found.origin)  # one that was killed begins anew: it is one chunk
+    copied = begin(pipeline, table, columns, kind, found.origin, [CopiedChunk(0, None, None)], rules)
+    work.progress(f"copy: {table} begins, as of {at}, from {found.origin}")
+    prepare(pipeline, copied)
+    target = pipeline.lake.target(copies_path(pipeline, table), pipeline.new_run())
+    chunk = replace(copied.chunks[0], low=at, high=at)
+    texts = (_texts(table, columns, batch) for batch in _chained(first, batches))
+    read = write_chunk(target, copied.copy, chunk, columns, texts, "0", at.lineage, rules)
+    copied = add_chunks(pipeline, copied, [read.chunk], read.files)
+    work.progress(f"copy: {table}: {rate(read.chunk.rows or 0, 'rows', time.monotonic() - began)}")
+    return finish(pipeline, copied)
 
 
 def _chained(first: pa.RecordBatch, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -11,11 +13,12 @@ from click.testing import CliRunner, Result
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.copying import copy_job_name
-from dts_assets.flows.copies import begin
+from dts_assets.flows.copies import Copying, begin, hold
 from dts_assets.flows.pauses import paused_by_person
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopyKind
 from dts_assets.model.tables import TableId
+from dts_assets.model.turns import Turn
 from dts_assets.settings import load_settings
 from dts_emulator.source.server import private_server
 from tests.flows.harness import Harness
@@ -66,6 +69,27 @@ def test_a_table_that_no_message_tells_of_is_copied_taken_over_and_copied_anew(h
     assert [row.table for row in harness.pipeline.ledger.paused_tables()] == []
     assert harness.settle()
     assert rows(harness) == [("2", "second")]
+
+
+@pytest.mark.more
+def test_of_two_commands_at_once_the_second_finds_the_copy_of_the_first(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = list[Result]()
+
+    @contextmanager
+    def waiting(work: Copying, table: TableId) -> Iterator[Turn]:
+        """Another process has the lease when this one asks for it, and copies the table."""
+        if not first:
+            monkeypatch.setattr("dts_assets.flows.copying.hold", hold)
+            first.append(call(harness, "copy", "shop"))
+        with hold(work, table) as turn:
+            yield turn
+
+    monkeypatch.setattr("dts_assets.flows.copying.hold", waiting)
+    second = call(harness, "copy", "shop")
+    assert [(one.exit_code, "by another process" in one.output) for one in (*first, second)] == [(0, False), (0, True)]
+    assert [one.kind for one in harness.pipeline.ledger.copied_tables()] == [CopyKind.BOOTSTRAP]
 
 
 @pytest.mark.more
