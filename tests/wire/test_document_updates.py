@@ -51,6 +51,18 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "a number of other digits": ('{"a": [1]}', '{"$set": {"a.١": 2}}', '{"a": [1]}', ("a.١",)),
     "an index beyond all arrays": ('{"a": [1]}', '{"$set": {"a.99999999": 2}}', '{"a": [1]}', ("a.99999999",)),
     "what goes is not there": ('{"a": 1}', '{"$unset": {"b": true, "a.c": true}}', '{"a": 1}', ("b", "a.c")),
+    "a document that came with the update": (
+        "{}",
+        '{"$set": {"a": {"b": 1}, "a.c": 2}}',
+        '{"a": {"b": 1, "c": 2}}',
+        (),
+    ),
+    "a path of more levels than a document has": (
+        '{"b": 1}',
+        f'{{"$unset": {{"{"b." * 200}": true}}}}',
+        '{"b": 1}',
+        ("b." * 200,),
+    ),
     "a whole document": ('{"a": {"b": 1}}', '{"$set": {"a": {"c": 2}}}', '{"a": {"c": 2}}', ()),
 }
 
@@ -59,12 +71,23 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 def test_an_update_changes_a_document_as_the_manual_says(what: str) -> None:
     before, update, after, doubts = CASES[what]
     document = document_of(before)
-    kept = copy.deepcopy(document)
-    found = updated(document, document_of(update))
+    told = document_of(update)
+    kept = copy.deepcopy((document, told))
+    found = updated(document, told)
     assert found.document == document_of(after)
     assert [*found.document] == [*document_of(after)], "the order of fields"
     assert found.doubts == doubts
-    assert document == kept, "the document that was given is another one"
+    assert (document, told) == kept, "the document or the update that was given is another one"
+
+
+def test_arrays_are_filled_up_as_far_as_a_document_has_room() -> None:
+    """An update of 30 bytes a path made 1.5 million elements of each."""
+    empty: dict[str, Any] = {f"a{n}": [] for n in range(9)}
+    found = updated(empty, {"$set": {f"a{n}.1000000": 1 for n in range(9)}})
+    assert sum(len(one) for one in found.document.values()) == 1_000_001
+    assert found.doubts == tuple(f"a{n}.1000000" for n in range(9))
+    deep = updated({}, {"$set": {"a" + ".a" * 300: 1}})
+    assert deep.doubts
 
 
 @pytest.mark.parametrize("text", ['{"$inc": {"a": 1}}', '{"a": 1}', "{}", '{"$set": 5}', '{"$set": {}, "$push": {}}'])

@@ -14,6 +14,7 @@ import base64
 import binascii
 import json
 import re
+import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -26,6 +27,7 @@ Value = Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH = datetime(1970, 1, 1)
+_LEAST_EXPONENT, _GREATEST_EXPONENT = -6176, 6144
 _INT32, _INT64 = range(-(1 << 31), 1 << 31), range(-(1 << 63), 1 << 63)
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -96,9 +98,9 @@ def document_of(text: str) -> dict[str, Value]:
     """
     if not text.lstrip().startswith("{"):
         raise Unreadable("it is no document")
-    # No name of the text's own begins with so many of these characters.
     has_own = _DOLLAR.search(text) is not None or WITH_NUMBERS.search(text) is not None
-    mark = "\0" * (1 + text.count("\\u0000")) if has_own else ""
+    # A sign that nobody knows before: no name of the text's own begins with it. It is short, since every constructor gets it.
+    mark = f"\0{secrets.token_hex(8)}" if has_own else ""
     try:
         found: dict[str, Value] = json.loads(
             _replaced(text, mark), parse_int=_whole, parse_float=_double, parse_constant=_no_constant,
@@ -251,9 +253,18 @@ def _decimal(text: str | None, more: str | None) -> Value:
         found = Decimal(text or "")
     except InvalidOperation:
         raise Unreadable("a NumberDecimal is none") from None
-    if more is not None or (found.is_finite() and len(found.as_tuple().digits) > 34):
+    if more is not None or (found.is_finite() and not _fits_decimal(found)):
         raise Unreadable("a NumberDecimal does not fit its type")
     return {"$numberDecimal": str(found)}
+
+
+def _fits_decimal(number: Decimal) -> bool:
+    """Tell whether a number has the digits and the exponent of a decimal128.
+
+    The plain digits of an id with a greater exponent would take gigabytes.
+    """
+    _, digits, exponent = number.as_tuple()
+    return len(digits) <= 34 and int(exponent) >= _LEAST_EXPONENT and number.adjusted() <= _GREATEST_EXPONENT
 
 
 def _date(text: str | None, more: str | None) -> Value:

@@ -313,7 +313,10 @@ def _enum_label(number: int, labels: Sequence[str]) -> str | None:
 
 
 def _set_labels(bits: int, labels: Sequence[str]) -> str | None:
-    """Return the labels of the bits that are set, with commas between them."""
+    """Return the labels of the bits that are set, with commas between them.
+
+    No more labels are looked at than the number has bits: a type may name very many.
+    """
     if bits >> len(labels):
         return None
-    return ",".join(label for place, label in enumerate(labels) if bits >> place & 1)
+    return ",".join(labels[place] for place in range(bits.bit_length()) if bits >> place & 1)
