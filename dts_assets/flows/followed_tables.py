@@ -72,7 +72,23 @@ class FollowedTables:
         source = self.sources[table]
         rows = row_origins(self._histories(frontier), source, self._columns)
         found = self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
-        return None if found is None else replace(found, proven_at=self._copied_at(source, frontier))
+        if found is None:
+            return None
+        return replace(
+            found, proven_at=self._copied_at(source, frontier), left_out=self._left_out(table, found.origins)
+        )
+
+    def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:
+        """Return where rows came from a name whose row filter had left out some that the table's own would take."""
+        settings = self.pipeline.settings
+        ours = settings.row_filter(table)
+        for one in reversed(origins):
+            theirs = None if one.until is None else settings.row_filter(self.lake_table(one.table))
+            if one.until is not None and theirs is not None and theirs != ours:
+                counted = (row for row in self._ledger_rows[1] if row.table == one.table)
+                if any(row.filtered for row in counted):
+                    return one.until.next, f"the row filter of {one.table} left out rows, which the table lacks"
+        return None
 
     def exists(self, table: TableId, frontier: Frontier) -> bool:
         """Tell whether a table exists as of a frontier.

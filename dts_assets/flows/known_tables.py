@@ -18,10 +18,12 @@ from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
+from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import routed_columns
-from dts_assets.model.stored_filters import StoredFilter, stored_filter
+from dts_assets.model.row_filters import RowFilter, columns_of
+from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
@@ -268,7 +270,7 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
         rules = table_rules(
             shape,
             rule_finder(pipeline, table),
-            settings.row_filter(table),
+            _filter_on(pipeline, table, shape),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),
         )
@@ -298,6 +300,25 @@ def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table
         for one in origins
         for theirs in (by_name(one.table),)
     )
+
+
+def screen_of(
+    pipeline: Pipeline, table: TableId, columns: Sequence[Column], sources: Iterable[ChangesSource]
+) -> StoredFilter | None:
+    """Return the filter for all rows that a merge makes; None where all were under it with their changes."""
+    if pipeline.settings.row_filter(table) is None or all(one.filtered for one in sources):
+        return None
+    rules = ruled_tables(pipeline, [table]).get(table)
+    return None if rules is None else screen(rules, columns)
+
+
+def _filter_on(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> RowFilter | None:
+    """Return the row filter of a table; a helper table may have that of its table."""
+    own, helped = pipeline.settings.row_filter(table), helped_table(table)
+    if own is not None or helped is None or (found := pipeline.settings.row_filter(helped)) is None:
+        return own
+    names = {same_name(name) for column in columns for name in column.source_names}
+    return found if names.issuperset(map(same_name, columns_of(found))) else None
 
 
 def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:

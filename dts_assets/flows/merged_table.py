@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.row_sum_counts import RowSummer
@@ -31,6 +32,7 @@ from dts_assets.stages.key_operations import (
 )
 from dts_assets.stages.keys import Hashes, Mask
 from dts_assets.stages.mapped_columns import with_map, with_mapped
+from dts_assets.stages.row_filters import truths
 from dts_assets.stages.row_folds import MadeRows, living_rows
 from dts_assets.stages.row_versions import versions_of
 from dts_assets.stages.snapshot_in_arrow import Touched, touched_keys
@@ -59,7 +61,8 @@ class MergedTable:
     them came with values that no statement says where rows are read as they stand. Files that are made ``between_steps`` have
     the marks of values that are not known. ``eras`` are those of a history that statements change; the changes of rows that
     came from other names stand in ``arrivals``, by the numbers in the eras. ``row_filter`` judges the rows of changes that
-    could not be judged before; None where there is no such change. ``sums`` says how the sum of the rows goes on.
+    could not be judged before; None where there is no such change. ``screen`` judges all rows, where some came from names without
+    the filter. ``sums`` says how the sum of the rows goes on.
     """
 
     layer: str
@@ -84,6 +87,7 @@ class MergedTable:
     eras: tuple[VersionEra, ...] = ()
     arrivals: Mapping[int, tuple[ChangesSource, ...]] = field(default_factory=dict)
     row_filter: StoredFilter | None = None
+    screen: StoredFilter | None = None
     sums: SumPlan | None = None
 
     @property
@@ -175,8 +179,29 @@ class MergedTable:
         """Return the rows that operations make, of which there is at least one part.
 
         Raises:
-            LakeTableError: The table has changes that its row filter cannot judge.
+            LakeTableError: The table has changes or rows that its row filter cannot judge.
         """
+        made = self._rows_of(parts)
+        return made if self.screen is None else replace(made, rows=self._screened(made.rows, self.screen))
+
+    def _screened(self, rows: pa.RecordBatch, screen: StoredFilter) -> pa.RecordBatch:
+        """Return the rows that pass the row filter of the table.
+
+        Raises:
+            LakeTableError: The filter cannot judge them.
+        """
+        names = dict(zip((one.name for one in self.columns), self.shape.names, strict=True))
+        clause = screen.clause
+        if clause is None and not {names[one] for one in screen.columns} <= {*rows.schema.names}:
+            clause = "its row filter looks at a column that the snapshot has in a map"
+        if clause is not None:
+            raise LakeTableError(
+                str(self.table), f"rows came from a table without its row filter, and {clause}", WAY_OUT
+            )
+        found = truths(screen.rows, {one: rows.column(names[one]) for one in screen.columns})
+        return rows.filter(pc.fill_null(found, False))
+
+    def _rows_of(self, parts: Sequence[Operations]) -> MadeRows:
         whole = joined(parts)
         self._refuse_unjudged(whole)
         if self.versions and self.eras:

@@ -68,10 +68,10 @@ class Pipeline:
     def layer_titles(self) -> tuple[str, ...]:
         """The titles of all layers; one is another text once other tables have the layer.
 
-        Where there are rules on columns one more says that rows which statements move have passed them.
+        Where there are rules one more says that rows which statements move have passed them.
         """
         titles = tuple(layer.title(self.settings) for layer in self.layers)
-        return (*titles, _MOVED_ROWS_PASS) if self.settings.columns else titles
+        return (*titles, _MOVED_ROWS_PASS) if self.settings.has_rules else titles
 
     @property
     def grid(self) -> WindowGrid:

@@ -50,7 +50,7 @@ def reached_from(pipeline: Pipeline) -> Mapping[TableId, frozenset[Reached]]:
 
     Nobody needs them where there are no rules. The statements are read again once there are others.
     """
-    if not pipeline.settings.columns or pipeline.lake.identity(pipeline.name) is None:
+    if not pipeline.settings.has_rules or pipeline.lake.identity(pipeline.name) is None:
         return {}
     state = pipeline.lake.state(pipeline.path("ddl"))
     version = None if state is None else state.snapshot_id
@@ -103,11 +103,14 @@ def passed_before(pipeline: Pipeline, table: TableId) -> str:
 
     It is empty if there are none. Changelogs of former names count, too. A snapshot with another text is made anew.
     """
-    if not pipeline.settings.columns:
+    if not pipeline.settings.has_rules:
         return ""
     reached = reached_from(pipeline)
     names = {name for name, some in reached.items() if any(one.table == table for one in some)}
     if table in reached or helped_table(table) is not None:
         names.add(table)
-    found = {str(name): passed for name in sorted(names) if (passed := passed_by(pipeline, name))}
+    found: dict[str, object] = {str(name): passed for name in sorted(names) if (passed := passed_by(pipeline, name))}
+    by_name, ours = pipeline.settings.row_filter, pipeline.settings.row_filter(table)
+    if ours is not None and any(by_name(name) != ours for name in names):
+        found[""] = "row filter"  # a snapshot of before has rows that do not pass it
     return json.dumps(found, sort_keys=True) if found else ""

@@ -18,7 +18,7 @@ import numpy as np
 
 from dts_assets.flows.followed_histories import FollowedHistory
 from dts_assets.flows.following import Following
-from dts_assets.flows.known_tables import filter_of_rows, filtered_sources
+from dts_assets.flows.known_tables import filter_of_rows, filtered_sources, screen_of
 from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
@@ -226,6 +226,8 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         pipeline, job.layer, job.table, job.columns, counted, run, target=target,
         changelogs=filtered_sources(pipeline, origins, job.table),
     )  # fmt: skip
+    history = _of_history(pipeline, job)
+    arrived = (one for some in history.get("arrivals", {}).values() for one in some)
     return replace(
         whole,
         fold_absent=job.plan.fold_absent,
@@ -235,7 +237,8 @@ def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) ->
         added_columns=None if mine is None else mine.added,
         between_steps=mine is not None and job.until is not None,
         row_filter=filter_of_rows(pipeline, job.table, job.columns) if job.plan.fold_absent else None,
-        **_of_history(pipeline, job),
+        screen=screen_of(pipeline, job.table, job.columns, (*whole.changelogs, *arrived)),
+        **history,
     )
 
 

@@ -31,6 +31,19 @@ class StoredFilter:
         return columns_of(self.rows)
 
 
+def screen(rules: TableRules, columns: Sequence[Column]) -> StoredFilter | None:
+    """Return the filter for all rows of a table, of which some were under another filter or none; None without a filter."""
+    if rules.rows is None:
+        return None
+    found = table_rules(columns, no_rule, rules.rows)
+    assert found is not None, "a table with a filter has rules"
+    assert found.rows is not None, "the filter is among them"
+    clause = misfit(found.rows, {column.name: column.type for column in columns})
+    if not rules.merge_judges:
+        clause = "its row filter looks at a column with a rule"
+    return StoredFilter(found.rows, (), clause)
+
+
 def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> StoredFilter | None:
     """Return the filter by which a merge judges the rows of a table; None where it judges none.
 

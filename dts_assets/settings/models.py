@@ -399,6 +399,11 @@ class Subscription(Snapshots):
         return None if text is None else filter_of(text)
 
     @property
+    def has_rules(self) -> bool:
+        """True if there are rules on columns or rows."""
+        return bool(self.columns or self.rows)
+
+    @property
     def rules(self) -> list[Any]:
         """The rules on columns and rows as texts without secrets; empty lists where there are none."""
         # Where deleted rows stay, a filter is stricter with old images.

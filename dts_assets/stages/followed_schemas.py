@@ -58,7 +58,8 @@ class FollowedTable:
     ``moved_rows`` is a digest of the changes under other names.
     By a ``policy`` a snapshot may have columns that the source dropped, whose name there is empty, and ``mapped`` ones, whose
     values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
-    table: columns and rows were those of the source there, whatever statements before it did.
+    table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
+    which rows came from a name whose row filter had left some out, and a sentence that says so.
     """
 
     states: tuple[SchemaState, ...]
@@ -71,6 +72,7 @@ class FollowedTable:
     mapped: Mapping[int, str] = field(default_factory=dict)
     moved_rows: str = ""
     proven_at: SourcePosition | None = None
+    left_out: tuple[SourcePosition, str] | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -89,6 +91,8 @@ class FollowedTable:
                 found = "events tell other columns, and no statement says why"
             if found is not None:
                 return f"{state.position}: {found}"
+        if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
+            return f"{self.left_out[0]}: {self.left_out[1]}"
         return ""
 
     @property

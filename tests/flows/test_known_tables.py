@@ -43,7 +43,7 @@ def pipeline_of(
             tables=SimpleNamespace(takes=lambda _: True),
             types_of=lambda _: {},
             mapped_type=lambda _, original_type, lake_type: None,
-            columns={},
+            has_rules=False,
             rule_finder=lambda _: no_rule,
             routes=NO_ROUTES,
             decoded_sources=lambda table, _: (table,),
