@@ -71,6 +71,8 @@ IN_ORDER = (
     "dagster job backfill -j shop_tables --noprompt --from 2026-01-05-02:00 --to 2026-01-05-04:00",
     "dts-assets inspect window 2026-01-05T07:00",
     "dts-assets keys shop",
+    "dts-assets rules check shop",
+    "dts-assets rules apply shop",
     "dts-assets statements shop --out shop.sql",
     "dts-assets schema shopdb.customers",
     "dts-assets schema shopdb.customers --at 2026-01-05-03:00",

@@ -41,6 +41,7 @@ COMMANDS_IN_MODULES = {
     "keys": "dts_assets.cli.keys:keys",
     "maintain": "dts_assets.cli.maintain:maintain_command",
     "prove": "dts_assets.cli.prove:prove_command",
+    "rules": "dts_assets.cli.rules:rules",
     "run": "dts_assets.cli.run:run",
     "redrive": "dts_assets.cli.redrive:redrive",
     "resync": "dts_assets.cli.copies:resync",

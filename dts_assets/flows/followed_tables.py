@@ -79,7 +79,7 @@ class FollowedTables:
         )
 
     def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:
-        """Return where rows came from a name whose row filter had left out some that the table's own would take."""
+        """Return where rows came from a name whose row filter, another one, had left some out."""
         settings = self.pipeline.settings
         ours = settings.row_filter(table)
         for one in reversed(origins):

@@ -305,7 +305,7 @@ def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table
 def screen_of(
     pipeline: Pipeline, table: TableId, columns: Sequence[Column], sources: Iterable[ChangesSource]
 ) -> StoredFilter | None:
-    """Return the filter for all rows that a merge makes; None where all were under it with their changes."""
+    """Return the filter for all rows that a merge makes; None where their changes were under it."""
     if pipeline.settings.row_filter(table) is None or all(one.filtered for one in sources):
         return None
     rules = ruled_tables(pipeline, [table]).get(table)

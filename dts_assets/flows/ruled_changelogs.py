@@ -58,7 +58,8 @@ _WAY_OUT = "take the table out and add it again, by dts-assets tables remove and
 class RuledTask:
     """The rewriting of one file of a changelog under rules.
 
-    They are by the names of columns without case; ``json`` are the columns of JSON among these.
+    They are by the names of columns without case; ``json`` are the columns of JSON among these. A task that ``spares`` leaves out
+    values that look as if the rule had made them.
     """
 
     table: TableId
@@ -68,6 +69,7 @@ class RuledTask:
     target: WriteTarget
     rules: Mapping[str, ColumnRule]
     json: frozenset[str]
+    spares: bool
 
 
 def write_ruled(task: RuledTask, attempt: str) -> tuple[WrittenFile, ...] | Fault:
@@ -79,7 +81,9 @@ def write_ruled(task: RuledTask, attempt: str) -> tuple[WrittenFile, ...] | Faul
     try:
         with TableWriter(task.target, f"ruled-{attempt}") as writer:
             for batch in read_batches(task.target.store, [task.path], task.target.arrow_schema.names):
-                writer.write_partition(task.partition, with_rules(batch, task.rules, json=task.json))
+                writer.write_partition(
+                    task.partition, with_rules(batch, task.rules, json=task.json, spares=task.spares)
+                )
             return writer.close()
     except UntokenizableError as error:
         return refused_by_rules(task.table, str(error))
@@ -125,12 +129,30 @@ def pass_rules(
     changelog among ``makes`` is made if it is not there. It is the caller's turn in the tables.
     """
     asked = {table: rules for table, columns in tables.items() if (rules := _missing(pipeline, table, columns))}
+    return apply_rules_to(pipeline, tables, asked, spark=spark, progress=progress, note=note, makes=makes)
+
+
+def apply_rules_to(
+    pipeline: Pipeline,
+    tables: Mapping[TableId, Sequence[Column]],
+    asked: Mapping[TableId, Mapping[str, ColumnRule]],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
+    note: Callable[[Collection[TableId]], None],
+    makes: Collection[TableId] = (),
+    spares: bool = False,
+) -> Passed:
+    """Write changelogs anew under the rules that are ``asked`` for, by table and column; see :func:`pass_rules`.
+
+    ``spares`` leaves out values that look as if the rule had made them.
+    """
     if not asked:
         return NOTHING_PASSED
     planned = do_apart(
         CHANGELOG.name,
         asked,
-        lambda table: _planned(pipeline, table, tables[table], asked[table], makes=table in makes),
+        lambda table: _planned(pipeline, table, tables[table], asked[table], makes=table in makes, spares=spares),
         busy=(),
     )
     work = {table: one for table, one in planned.results.items() if one is not None}
@@ -169,7 +191,13 @@ def _missing(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> d
 
 
 def _planned(
-    pipeline: Pipeline, table: TableId, columns: Sequence[Column], rules: Mapping[str, ColumnRule], *, makes: bool
+    pipeline: Pipeline,
+    table: TableId,
+    columns: Sequence[Column],
+    rules: Mapping[str, ColumnRule],
+    *,
+    makes: bool,
+    spares: bool,
 ) -> _Rewriting | None:
     """Return the work on a changelog; None where a note is enough.
 
@@ -182,7 +210,9 @@ def _planned(
     there = lake.table(path)
     if there is None and not makes:
         return None
-    passed = {**passed_by(pipeline, table), **{name: rule.fingerprint for name, rule in rules.items()}}
+    because = rules_because_of_others(pipeline, table, columns)
+    new = {name: rule.fingerprint for name, rule in rules.items() if name in because}
+    passed = {**passed_by(pipeline, table), **new}
     head = None if there is None else there.current_snapshot()
     by_name = {same_name(name): rules[one.name] for one in columns if one.name in rules for name in one.lake_names}
     target = None if there is None else lake.target(path, "")
@@ -193,7 +223,7 @@ def _planned(
         return None
     _refuse_types(table, columns, stored, by_name)
     for other in sorted({one.table for one in reached_from(pipeline).get(table, ())} - {table}):
-        set_properties(lake, pipeline.table_path(CHANGELOG.name, other), {PLAIN_PROPERTY: "true"})
+        note_plain_versions(pipeline, [other])
     types = source_types(pipeline).get(table, {})
     json = frozenset(same_name(name) for name in rules if is_json(types.get(name, "")))
     files = lake.data_files(path, snapshot_id=head.snapshot_id)
@@ -206,6 +236,7 @@ def _planned(
             replace(target, run=run_of(file.path)),  # for the ledger nothing has changed
             by_name,
             json,
+            spares,
         )
         for file in files
     )
@@ -249,15 +280,22 @@ def _of_reached(pipeline: Pipeline, faults: Mapping[TableId, Fault]) -> dict[Tab
     }
 
 
-def forget_plain_versions(pipeline: Pipeline, progress: Progress) -> None:
+def note_plain_versions(pipeline: Pipeline, tables: Iterable[TableId]) -> None:
+    """Note of tables that earlier versions of their layers may have plain values."""
+    for table in tables:
+        set_properties(pipeline.lake, pipeline.table_path(CHANGELOG.name, table), {PLAIN_PROPERTY: "true"})
+
+
+def forget_plain_versions(pipeline: Pipeline, progress: Progress, tables: Collection[TableId] = ()) -> None:
     """Let versions expire that were made before rows had passed the rules of the tables that they reach.
 
-    Tags of closed cuts at such versions go. A layer that is not made anew yet, as that of a paused table, keeps them until it is.
+    ``tables`` are looked at beside those that statements move. Tags of closed cuts at such versions go. A layer that is not made
+    anew yet, as that of a paused table, keeps them until it is.
     """
     reached = reached_from(pipeline)
-    names = {*reached, *(one.table for some in reached.values() for one in some)}
+    names = {*tables, *reached, *(one.table for some in reached.values() for one in some)}
     names |= {table for table in registered_columns(pipeline) if helped_table(table) is not None}
-    for table in sorted(names) if pipeline.settings.columns else ():
+    for table in sorted(names):
         path = pipeline.table_path(CHANGELOG.name, table)
         there = pipeline.lake.table(path)
         if there is None or PLAIN_PROPERTY not in there.properties:

@@ -32,7 +32,7 @@ class StoredFilter:
 
 
 def screen(rules: TableRules, columns: Sequence[Column]) -> StoredFilter | None:
-    """Return the filter for all rows of a table, of which some were under another filter or none; None without a filter."""
+    """Return the filter for all rows of a table, of which some were not under it."""
     if rules.rows is None:
         return None
     found = table_rules(columns, no_rule, rules.rows)

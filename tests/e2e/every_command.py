@@ -73,6 +73,7 @@ def commands_of(pipeline: Pipeline, folder: Path) -> Iterator[tuple[str, ...]]:
     name = pipeline.name
     yield "size", name
     yield "keys", name
+    yield "rules", "check", name
     yield "maintain", name, "--dry-run"
     yield "statements", name, "--out", str(folder / f"{name}.sql")
     for key in sorted({row.window.key for row in pipeline.ledger.cuts()}):

@@ -106,7 +106,18 @@ def test_typed_commands_end_right(worked: Worked, tmp_path: Path) -> None:
     config = worked.project.config
     commands = list(commands_of(open_pipeline(load_settings(config), TYPED), tmp_path))
     words = {command[1 if command[0] == "inspect" else 0] for command in commands}
-    assert words == {"size", "keys", "maintain", "statements", "as-of", "message", "entry", "transaction", "window"}
+    assert words == {
+        "size",
+        "keys",
+        "rules",
+        "maintain",
+        "statements",
+        "as-of",
+        "message",
+        "entry",
+        "transaction",
+        "window",
+    }
     for command in commands:
         ended = typed(*command, "--config", str(config), folder=tmp_path)
         assert ended.is_right, ended
