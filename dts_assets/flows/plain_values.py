@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.flows.known_tables import registered_columns
+from dts_assets.flows.known_tables import registered_columns, source_types
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reached_rules import rule_finder
@@ -22,7 +22,7 @@ from dts_assets.flows.ruled_changelogs import apply_rules_to, forget_plain_versi
 from dts_assets.flows.turns import tables_turn
 from dts_assets.model.collections import is_collection
 from dts_assets.model.column_rules import ColumnRule, rule_on
-from dts_assets.model.columns import Column, same_name
+from dts_assets.model.columns import Column, is_json, same_name
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.stored_rules import passed
@@ -75,13 +75,14 @@ def _counted(
     pipeline: Pipeline, layer: str, table: TableId, columns: Sequence[Column], rules: Mapping[str, ColumnRule]
 ) -> dict[str, int]:
     """Return the number of values of each column with a rule that look plain."""
-    counts = dict.fromkeys(rules, 0)
+    counts, types = dict.fromkeys(rules, 0), source_types(pipeline).get(table, {})
+    of_json = {name for name in rules if is_json(types.get(name, ""))}
     names = {same_name(name): one.name for one in columns if one.name in rules for name in _stored_names(layer, one)}
     for batch in pipeline.lake.batches(pipeline.table_path(layer, table), columns=("*",)):
         for name, values in _values_of(batch, is_flat=layer != CHANGELOG.name):
             column = names.get(same_name(name))
             if column is not None:
-                counts[column] += _plain(values, rules[column])
+                counts[column] += _plain(values, rules[column], is_json=column in of_json)
     return counts
 
 
@@ -102,10 +103,10 @@ def _values_of(batch: pa.RecordBatch, *, is_flat: bool) -> Iterator[tuple[str, p
         yield from ((key if is_flat else key.partition(".")[2], pa.array([text])) for key, text in texts or ())
 
 
-def _plain(values: pa.Array, rule: ColumnRule) -> int:
+def _plain(values: pa.Array, rule: ColumnRule, *, is_json: bool) -> int:
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return len(values) - int(values.null_count)
-    return int(pc.sum(pc.invert(passed(values, rule))).as_py() or 0)
+    return int(pc.sum(pc.invert(passed(values, rule, is_json=is_json))).as_py() or 0)
 
 
 def replace_plain_values(

@@ -75,7 +75,7 @@ def ruled(
         return pa.nulls(len(values), values.type)
     made = tokenized_json(values, rule) if is_json and rule.kind is RuleKind.TOKENIZE else _made(values, rule)
     if spares:
-        made = pc.if_else(pc.fill_null(passed(values, rule), False), values, made)
+        made = pc.if_else(pc.fill_null(passed(values, rule, is_json=is_json), False), values, made)
     if texts is None:
         return made
     if rule.kind is RuleKind.HASH:
@@ -89,10 +89,11 @@ def _made(values: pa.Array, rule: ColumnRule) -> pa.StringArray:
     return hashed(values.cast(pa.binary()), rule.key) if rule.kind is RuleKind.HASH else tokenized(values, rule)
 
 
-def passed(values: pa.Array, rule: ColumnRule) -> pa.BooleanArray:
+def passed(values: pa.Array, rule: ColumnRule, *, is_json: bool = False) -> pa.BooleanArray:
     """Return whether texts look as if a rule had made them; null for null.
 
-    A text in which a pattern finds nothing has passed ``tokenize``. Nothing passes ``drop``.
+    A text in which a pattern finds nothing has passed ``tokenize``, of JSON one in whose texts and names it finds nothing.
+    Nothing passes ``drop``.
     """
     if rule.kind is RuleKind.HASH:
         return pc.match_substring_regex(values, "^[0-9a-f]{64}$")
@@ -101,6 +102,8 @@ def passed(values: pa.Array, rule: ColumnRule) -> pa.BooleanArray:
     if rule.kind is RuleKind.DROP:
         return pc.if_else(values.is_valid(), False, pa.scalar(None, pa.bool_()))
     has_token = pc.match_substring_regex(values, f"{TOKEN_PREFIX}[0-9a-f]{{32}}")
+    if is_json:
+        return pc.or_(has_token, pc.equal(tokenized_json(values, rule), values))
     return pc.or_(has_token, pc.invert(pc.match_substring_regex(values, rule.pattern)))
 
 

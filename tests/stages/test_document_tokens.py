@@ -18,6 +18,7 @@ from dts_assets.model.columns import is_json
 from dts_assets.stages.column_rules import apply_rules
 from dts_assets.stages.document_tokens import UntokenizableError, tokenized_documents, tokenized_json
 from dts_assets.stages.keyed_values import tokenized
+from dts_assets.stages.stored_rules import passed, ruled
 from dts_assets.wire.documents.extended_json import text_of, value_of
 from dts_assets.wire.documents.shell_syntax import document_of
 from dts_assets.wire.documents.updates import updated
@@ -157,6 +158,18 @@ def test_each_row_is_read_by_the_type_of_its_own_event() -> None:
     assert cards(ToldKeys(((), ("card",)), np.array([0, 1, 0]))) == [token(CARD), CARD, token(CARD)]
     assert cards(ToldKeys((("card",),))) == [CARD] * 3
     assert cards(ToldKeys((("id",),))) == cards(ToldKeys()) == [token(CARD)] * 3
+
+
+@pytest.mark.parametrize("pattern", ["^[0-9]{16}$", "[0-9]{16}"])
+def test_stored_json_is_plain_if_a_text_of_it_would_become_a_token(pattern: str) -> None:
+    """A number is no text, and what stands in quotes begins behind them: ``rules check`` asks this of old rows."""
+    rule = rule_of(pattern)
+    made = of_json(f'{{"card": "{CARD}"}}', rule)
+    values = pa.array([f'{{"card": "{CARD}"}}', made, f'{{"n": {CARD}}}', None, f'["{CARD}'], pa.string())
+    assert passed(values, rule, is_json=True).to_pylist() == [False, True, True, None, False]
+    again = ruled(values, None, rule, is_json=True, spares=True).to_pylist()
+    assert again[:4] == [made, made, f'{{"n": {CARD}}}', None]
+    assert re.fullmatch("tok_[0-9a-f]{32}", again[4])
 
 
 def test_every_text_of_a_document_is_looked_at_and_no_number_date_or_id() -> None:
