@@ -47,6 +47,7 @@ commands, such as a failed check, and no errors::
     │  └─ IncompleteWindowError             a window is known to be incomplete, and the configuration says block
     ├─ MachineError                     13  the machine that the command runs on, and its Spark
     │  ├─ MissingJavaError                  no Java that Spark can run on
+    │  ├─ MissingJarsError                  Java packages that Spark needs are not there, and cannot be fetched
     │  ├─ MissingPackageError               the package of a command cannot be imported
     │  ├─ MissingExtraError                 a package that an extra brings is not installed
     │  ├─ UnreachableStorageError           the PostgreSQL with Dagster's runs lets nobody in

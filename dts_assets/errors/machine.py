@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,6 +33,22 @@ class MissingJavaError(MachineError):
         return (
             f"Spark needs Java {self.needed} or newer and {there}. Install a Java {self.needed} runtime (Debian and Ubuntu: "
             f"openjdk-{self.needed}-jre-headless) or point JAVA_HOME at one."
+        )
+
+
+@dataclass(eq=False)
+class MissingJarsError(MachineError):
+    """Java packages that Spark needs and that are not in ``folder``, by their Maven coordinates."""
+
+    packages: Sequence[str]
+    folder: str
+
+    def message(self) -> str:
+        """Return the packages, the folder and the ways to get them there."""
+        return (
+            f"Spark needs Java packages that are not in {self.folder}: {', '.join(self.packages)}. Spark fetches them at its "
+            f"next start where Maven's central repository is reached; elsewhere name a mirror under spark.conf as "
+            f"spark.jars.ivySettings, or copy the folder from another machine."
         )
 
 

@@ -5,6 +5,7 @@ The tasks that read them write them to the lake.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from dts_assets.sources.mysql_server import BinlogPlace, SourceTable, sql_table,
 from dts_assets.stages.copied_rules import CopyRules
 from dts_assets.stages.copied_texts import copy_query
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
+from dts_assets.store.machine import require_near
 
 DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 """The driver that Spark reads MySQL and MariaDB with, by its Maven coordinates.
@@ -30,7 +32,9 @@ DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
 A session gets it when the first table is copied, so that nobody else waits for it.
 """
 
-_ARTIFACT = DRIVER.split(":")[1]
+SOCKETS = "net.java.dev.jna:jna:5.17.0"
+"""The package by which the driver reaches a server's socket on this machine, by its Maven coordinates."""
+
 _CLASS = "org.mariadb.jdbc.Driver"
 _FETCH = "10000"
 """Rows that the driver takes at once, so that it never holds a whole chunk."""
@@ -86,24 +90,28 @@ def read_chunks(
 
 
 def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:
-    """Give a session the driver, unless its settings name one.
+    """Give a session the driver, and what that needs for a socket, unless its settings name them.
 
     It is given again for each copy: the JVM finds added classes only in threads that have added them.
 
     Raises:
-        DatabaseError: The driver cannot be fetched.
+        DatabaseError: The driver cannot be fetched, or tasks are on machines that have no such socket.
     """
+    require_near(jdbc.place, spark.conf.get("spark.master", None) or "local")
     named = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
-    if any(_ARTIFACT in (spark.conf.get(name, "") or "") for name in named):
-        return
-    try:
-        spark.sql(f"ADD JAR ivy://{DRIVER}?transitive=false")
-    except Exception as error:
-        what = (
-            f"Spark cannot fetch its driver {DRIVER} ({type(error).__name__}); where there is no network, name the jar "
-            "under spark.conf as spark.jars"
-        )
-        raise DatabaseError(str(jdbc.place), what) from None
+    settings = [spark.conf.get(name, "") or "" for name in named]
+    for package in (DRIVER, SOCKETS) if jdbc.place.socket else (DRIVER,):
+        artifact = re.compile(rf"(?:^|[/:_,]){package.split(':')[1]}[-.:]")
+        if any(map(artifact.search, settings)):
+            continue
+        try:
+            spark.sql(f"ADD JAR ivy://{package}?transitive=false")
+        except Exception as error:
+            what = (
+                f"Spark cannot fetch {package}, which its driver needs ({type(error).__name__}); where there is no network, "
+                "name the jar under spark.conf as spark.jars"
+            )
+            raise DatabaseError(str(jdbc.place), what) from None
 
 
 def _url(jdbc: Jdbc) -> str:

@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from dts_assets.errors import ConfigErrors, DtsAssetsError, UnwritableLakeError
-from dts_assets.errors.machine import UnwritableHomeError
+from dts_assets.errors.machine import MissingJarsError, UnwritableHomeError
 from dts_assets.settings.load import dagster_home, mistake_at
 from dts_assets.settings.models import Settings, Subscription
 from dts_assets.sources.capture_folder import capture_files, require_recording
-from dts_assets.store.machine import require_free_port, require_java, require_master
+from dts_assets.store.jars import FETCHED, missing_jars, packages_of
+from dts_assets.store.machine import require_free_port, require_java, require_master, require_near
 from dts_assets.store.places import folder_trouble, require_catalog_file, require_lake_folder
 
 
@@ -61,6 +62,22 @@ def _look_at_java(settings: Settings) -> None:
         require_java()
 
 
+def _look_at_jars(settings: Settings) -> None:
+    """Look for the Java packages that Spark would fetch first, if this machine is to start Spark.
+
+    Raises:
+        MissingJarsError: Some are not there.
+    """
+    if settings.spark.remote is not None:
+        return
+    lake, conf = settings.lake, settings.spark.conf
+    scheme, separator, _ = lake.warehouse.partition("://")
+    needed = packages_of(lake.catalog.type, scheme if separator else "file", conf)
+    named = [*needed, *filter(None, conf.get("spark.jars.packages", "").split(","))]
+    if missing := missing_jars(",".join(named), conf):
+        raise MissingJarsError(missing, str(FETCHED.expanduser()))
+
+
 def _ask_master(settings: Settings) -> None:
     """Ask a cluster's master for a connection.
 
@@ -76,12 +93,14 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
         yield partial(_look_at_source, subscription)
         if subscription.schema_file is not None:
             yield partial(_look_at_schema, subscription)
+        yield partial(_look_at_sockets, subscription, settings.spark.address)
         if connect:
             yield partial(_ask_source, subscription, config)
     yield partial(_look_at_lake, settings)
     if connect and settings.lake.catalog_file is None:
         yield partial(_ask_catalog, settings)
     yield partial(_look_at_java, settings)
+    yield partial(_look_at_jars, settings)
     if connect:
         yield partial(_ask_master, settings)
     yield partial(require_home, config)
@@ -98,6 +117,17 @@ def _look_at_schema(subscription: Subscription) -> None:
     from dts_assets.wire.formats import wire_format
 
     wire_format(subscription.format, subscription.format_settings)
+
+
+def _look_at_sockets(subscription: Subscription, master: str) -> None:
+    """Look whether the executors of Spark reach the database that tables are copied from.
+
+    Raises:
+        DatabaseError: They are on other machines than its socket.
+    """
+    jdbc = None if subscription.bootstrap is None else subscription.bootstrap.source.jdbc
+    if jdbc is not None and jdbc.place.socket is not None:
+        require_near(jdbc.place, master)
 
 
 def _look_at_source(subscription: Subscription) -> None:

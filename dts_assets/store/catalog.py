@@ -26,16 +26,14 @@ from sqlalchemy.orm import Session
 
 from dts_assets.errors import UnwritableLakeError
 from dts_assets.store.avro_schemas import parse_schemas_once
-from dts_assets.store.catalog_properties import bundle_of, for_pyiceberg, for_spark, of_file_stores, without_own
+from dts_assets.store.catalog_properties import for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
 from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
 from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
+from dts_assets.store.jars import packages_of
 from dts_assets.store.places import clause_of, require_lake_folder
 
-_ICEBERG = "1.11.0"
-ICEBERG_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}"
-SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.51.0.0"
 SQLITE_WAIT_SECONDS = 60
 """The seconds for which SQLite waits for another writer.
 
@@ -57,7 +55,6 @@ _REDACTED = (
 Its own list lacks the last six.
 """
 
-_JARS = ("spark.jars.packages", "spark.jars", "spark.driver.extraClassPath")
 _FLAT_CATALOGS = ("hive", "glue")
 
 
@@ -278,19 +275,15 @@ def spark_catalog_conf(lake: LakeLocation, user: Mapping[str, str] | None = None
     Raises:
         UnwritableLakeError: A SQLite catalog has no local path.
     """
-    name, jars = f"spark.sql.catalog.{CATALOG}", [ICEBERG_RUNTIME]
+    name, jars = f"spark.sql.catalog.{CATALOG}", packages_of(lake.catalog_type, lake.scheme, user or {})
     properties = for_spark(lake.properties, scheme=lake.scheme)
     if lake.catalog_type == "sqlite":
-        jars.append(SQLITE_JDBC)
         properties = {
             **without_own(properties),
             "type": "jdbc",
             "uri": f"jdbc:sqlite:{lake.database}?busy_timeout={SQLITE_WAIT_SECONDS * 1000}",
             "jdbc.schema-version": "V1",
         }
-    bundle = bundle_of(lake.scheme)
-    if bundle is not None and not any(bundle in (user or {}).get(one, "") for one in _JARS):
-        jars.append(f"org.apache.iceberg:{bundle}:{_ICEBERG}")
     return {
         "spark.jars.packages": ",".join(jars),
         "spark.redaction.regex": _REDACTED,

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dts_assets.errors.machine import MissingJarsError
 from dts_assets.model.spark_masters import is_connect
 from dts_assets.settings.environment import changed_variables, variables_of
+from dts_assets.store.jars import FETCHED, missing_jars
 
 _ARGUMENTS, _FOLDER = "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"
 """The variables with more arguments for ``spark-submit``, and with the folder of Spark's defaults."""
@@ -32,8 +34,13 @@ def start_jvm(conf: Mapping[str, str], *, master: str) -> None:
 
     Nothing is done where it runs, or where Spark is a server. A file of properties takes the place of Spark's defaults, so these
     are its first lines.
+
+    Raises:
+        MissingJarsError: The JVM has ended, and packages that it was to fetch are not there.
+        PySparkException: The JVM has ended for another reason.
     """
     from pyspark import SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
     if is_connect(master) or SparkContext._gateway is not None:
@@ -44,7 +51,13 @@ def start_jvm(conf: Mapping[str, str], *, master: str) -> None:
         # The last argument is the program, and of several files Spark takes the last one.
         arguments = shlex.join([*others[:-1], "--properties-file", path, others[-1]])
         with changed_variables({_ARGUMENTS: arguments}):
-            gateway = launch_gateway(popen_kwargs={"pass_fds": inherited})  # type: ignore[no-untyped-call]
+            try:
+                gateway = launch_gateway(popen_kwargs={"pass_fds": inherited})  # type: ignore[no-untyped-call]
+            except PySparkException as error:
+                missing = missing_jars(conf.get("spark.jars.packages", ""), conf)
+                if missing:
+                    raise MissingJarsError(missing, str(FETCHED.expanduser())) from error
+                raise
     SparkContext._ensure_initialized(gateway=gateway)
 
 

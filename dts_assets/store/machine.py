@@ -12,8 +12,10 @@ import subprocess
 from pathlib import Path
 
 from dts_assets.errors.machine import MissingJavaError, PortInUseError
+from dts_assets.errors.sources import DatabaseError
 from dts_assets.errors.spark import UnreachableMasterError
-from dts_assets.model.spark_masters import addresses
+from dts_assets.model.database_places import DatabasePlace
+from dts_assets.model.spark_masters import addresses, is_connect, is_on_this_machine
 from dts_assets.settings.environment import java_home
 
 NEEDED_JAVA = 17
@@ -84,3 +86,16 @@ def require_master(master: str) -> None:
             return
     if reasons:
         raise UnreachableMasterError(master, reasons[-1])
+
+
+def require_near(place: DatabasePlace, master: str) -> None:
+    """Refuse a database's socket on this machine where tasks of Spark run on others.
+
+    A Spark Connect server may be on this one.
+
+    Raises:
+        DatabaseError: The master's executors are on other machines.
+    """
+    if place.socket is not None and not (is_on_this_machine(master) or is_connect(master)):
+        what = "its socket is on this machine, and Spark's executors are not; name host and port in the URL"
+        raise DatabaseError(str(place), what)

@@ -16,15 +16,13 @@ from dts_assets.model.spark_masters import is_connect, is_on_this_machine, runs_
 from dts_assets.settings.environment import set_variables, set_where_unset, variables_of
 from dts_assets.store.catalog import LakeLocation, spark_catalog_conf
 from dts_assets.store.catalog_properties import CHECKSUM_VARIABLES, checksum_options
+from dts_assets.store.jars import fetched_jars
 from dts_assets.store.jvm import start_jvm
 from dts_assets.store.machine import require_java, require_master
 from dts_assets.store.package import ARCHIVE, package_archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_JARS = Path("~/.ivy2.5.2/jars")
-"""The folder in which Spark 4.1 puts fetched packages, unless ``spark.jars.ivy`` names another."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "share" / "dts-assets" / "spark-classes.jsa"
 """The archive of Spark's Java classes as the JVM has loaded and checked them.
@@ -153,16 +151,6 @@ def _of_queries(conf: Mapping[str, str]) -> dict[str, str]:
         for name, value in conf.items()
         if name.startswith("spark.sql.") and not name.startswith(("spark.sql.catalog.", "spark.sql.extensions"))
     }
-
-
-def fetched_jars(packages: str) -> tuple[Path, ...]:
-    """Return the files of Maven coordinates (joined by commas) that Spark has fetched before.
-
-    Unless all files are there, none is returned.
-    """
-    names = (coordinate.split(":") for coordinate in packages.split(","))
-    found = tuple(_JARS.expanduser() / f"{group}_{artifact}-{version}.jar" for group, artifact, version in names)
-    return found if all(path.is_file() for path in found) else ()
 
 
 def _join(conf: dict[str, str], name: str, value: str, separator: str) -> None:

@@ -56,6 +56,29 @@ def test_check_says_what_a_good_file_means(good: Path) -> None:
         assert word in words
 
 
+def test_check_names_the_jars_that_spark_lacks(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dts_assets.store.jars.FETCHED", tmp_path / "jars")
+    result = CliRunner().invoke(cli, ["config", "check", "--config", str(good)])
+    assert (result.exit_code, result.stdout) == (13, "")
+    assert "org.apache.iceberg:iceberg-spark-runtime-" in result.stderr
+    assert "org.xerial:sqlite-jdbc:" in result.stderr
+    for elsewhere in ("spark: {remote: 'sc://localhost:15002'}", "spark: {conf: {spark.jars.ivy: /elsewhere}}"):
+        good.write_text(f"{elsewhere}\n{GOOD}")
+        result = CliRunner().invoke(cli, ["config", "check", "--config", str(good)])
+        assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_socket_is_of_no_use_to_executors_on_other_machines(good: Path) -> None:
+    copied = (
+        "    bootstrap: {from: {jdbc: {url: 'jdbc:mariadb://localhost/?localSocket=/run/db.sock', user: reader}}}\n"
+    )
+    for master, code in (("local[2]", 0), ("local-cluster[2,1,1024]", 0), ("spark://127.0.0.1:7077", 10)):
+        good.write_text(f"spark: {{master: '{master}'}}\n{GOOD.rstrip()}\n{copied}")
+        result = CliRunner().invoke(cli, ["config", "check", "--config", str(good)])
+        assert result.exit_code == code, result.output
+        assert ("its socket is on this machine" in result.stderr) == bool(code)
+
+
 def test_the_file_may_be_named_before_the_subcommand_too(good: Path) -> None:
     result = CliRunner().invoke(cli, ["--config", str(good), "config", "check"])
     assert (result.exit_code, result.stderr) == (0, "")

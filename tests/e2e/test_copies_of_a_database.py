@@ -56,6 +56,15 @@ def bench(spark: SparkSession, spark_lake: LakeLocation, tmp_path: Path) -> Benc
 
 
 @pytest.mark.more
+def test_a_socket_of_this_machine_does_for_a_copy(bench: Bench, shop: Shop, tmp_path: Path) -> None:
+    jdbc = {"url": f"jdbc:mariadb://localhost/?localSocket={shop.server.socket}", "user": shop.server.user}
+    report = copy(opened(bench, shop, tmp_path, **{"from": {"jdbc": jdbc}}))
+    assert not report.failed
+    assert sum(one.rows for one in report.copied) > 5000
+    judge(bench, shop, tmp_path)
+
+
+@pytest.mark.more
 def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop: Shop, tmp_path: Path) -> None:
     """Most rows are in no binlog. Keys move between chunks while these are read, and a table has no key."""
     harness = opened(bench, shop, tmp_path)

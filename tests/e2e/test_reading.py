@@ -20,7 +20,8 @@ from pyiceberg.catalog import load_catalog
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.flows.this_process import this_process
 from dts_assets.planning.snapshot_plans import SnapshotState
-from dts_assets.store.catalog import ICEBERG_RUNTIME, SQLITE_JDBC, LakeLocation
+from dts_assets.store.catalog import LakeLocation
+from dts_assets.store.jars import ICEBERG_RUNTIME, SQLITE_JDBC
 from dts_emulator.machine.rest_lake import can_start, private_rest_catalog
 from tests.flows.harness import Bench
 

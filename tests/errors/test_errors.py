@@ -99,6 +99,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "cannot be made again",
     ),
     (windows.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
+    (
+        machine.MissingJarsError(("org.xerial:sqlite-jdbc:3",), "/home/jars"),
+        "not in /home/jars: org.xerial:sqlite-jdbc:3",
+        "name a mirror",
+    ),
     (machine.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
     (
         machine.MissingPackageError("live", "dts_emulator.commands.live:live", "No module named dts_emulator"),

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 
+from dts_assets.errors.machine import MissingJarsError
 from dts_assets.settings.environment import changed_variables
 from dts_assets.store.jvm import properties_text, start_jvm
 
@@ -136,3 +138,20 @@ def test_a_jvm_reads_every_value_as_it_was_written() -> None:
     found, memory = json.loads(done.stdout)
     assert found == ODD
     assert 250 < memory < 350, "the launcher has read them, too"
+
+
+def test_a_jvm_that_ended_since_its_jars_are_missing_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(**_: Any) -> None:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", ended)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr("dts_assets.store.jars.FETCHED", tmp_path)
+    (tmp_path / "a_b-1.jar").touch()
+    with pytest.raises(MissingJarsError, match=r"not in .*: c:d:2\. "):
+        start_jvm({"spark.jars.packages": "a:b:1,c:d:2"}, master="local[1]")
+    for conf in ({}, {"spark.jars.packages": "c:d:2", "spark.jars.ivy": "/elsewhere"}):
+        with pytest.raises(PySparkRuntimeError):
+            start_jvm(conf, master="local[1]")

@@ -91,7 +91,7 @@ class TestSettings:
     def test_packages_that_were_fetched_are_named_by_path_on_a_local_master(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("dts_assets.store.session._JARS", tmp_path)
+        monkeypatch.setattr("dts_assets.store.jars.FETCHED", tmp_path)
         packages = spark_catalog_conf(self.lake)["spark.jars.packages"].split(",")
         jars = [tmp_path / f"{'_'.join(one.split(':')[:2])}-{one.split(':')[2]}.jar" for one in packages]
         jars[0].write_bytes(b"")
