@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from dts_assets.model.copied_tables import CopiedTable, CopyKind, CopyState
 from dts_assets.model.message_retention import ENTRIES
 from dts_assets.model.tables import TableId
 from dts_assets.stages.copied_rules import CopyRules
+from dts_assets.store.expiry import expire
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.iceberg_tables import drop_columns
@@ -186,6 +187,9 @@ def _apply_rules(pipeline: Pipeline, copied: CopiedTable, spark: SparkProvider, 
         ),
     )
     pipeline.lake.replace(path, {"copy": {copied.part}}, ())
+    # It is the only turn in which copies are read, so nobody reads the versions of before.
+    catalog, identifier = pipeline.lake.catalog, pipeline.lake.identifier(path)
+    expire(catalog, identifier, keep_for=timedelta(0), keep=0, warn=progress, others=pipeline.other_tables())
     progress(f"copies: {copied.rows:,} rows of {copied.table} were written anew under its rules")
 
 

@@ -95,6 +95,19 @@ class Maker:
         for path in sorted(Path(source).iterdir()):
             shutil.copy2(path, folder)
 
+    def copy(self) -> None:
+        """Copy the tables that the configuration names, from files."""
+        pipeline = self.pipeline()
+        work = defined("Copying")(
+            pipeline, defined("bootstrap_of")(pipeline), defined("ThisProcess"), self.lines.append
+        )
+        defined("copy_tables")(work, defined("CopyKind")("bootstrap"))
+
+    def remove(self, database: str, table: str) -> None:
+        """Take a table out of the lake."""
+        tables = [defined("TableId")(database, "", table)]
+        defined("remove_tables")(self.pipeline(), tables, progress=self.lines.append)
+
     def ingest(self, span: Any, *, is_stored: bool) -> None:
         if not is_stored:
             self.flow("materialize_raw", span)
@@ -108,7 +121,7 @@ def made(config: str, subscription: str, steps: Iterable[tuple[str, ...]]) -> di
     """Make a lake in some steps, and return its answers and what its flows said."""
     maker, answers = Maker(config, subscription), []
     known: dict[str, Callable[..., Any]] = {
-        name: getattr(maker, name) for name in ("ask", "settle", "windows", "read", "add")
+        name: getattr(maker, name) for name in ("ask", "settle", "windows", "read", "add", "copy", "remove")
     }
     for word, *arguments in steps:
         try:

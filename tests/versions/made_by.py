@@ -67,6 +67,16 @@ def read() -> Step:
     return Step("read")
 
 
+def copy() -> Step:
+    """Copy the tables that the configuration names, from files."""
+    return Step("copy")
+
+
+def remove(database: str, table: str) -> Step:
+    """Take a table out of the lake."""
+    return Step("remove", (database, table))
+
+
 def add(source: Path, capture: Path) -> Step:
     """Let a capture grow by the files of a folder."""
     return Step("add", (str(source), str(capture)))
