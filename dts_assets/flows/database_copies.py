@@ -37,7 +37,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.sources.live_database import SourceMoment, TableAlteredError, locked_moment_of, moment_of
-from dts_assets.sources.mysql_server import MySqlServer, SourceTable, sql_table
+from dts_assets.sources.mysql_server import BinlogPlace, MySqlServer, SourceTable, sql_table
 from dts_assets.stages.copied_rules import CopyRules
 from dts_assets.stages.copied_texts import copy_query, stored_kind
 
@@ -133,6 +133,7 @@ def _read_wave(
     """Return chunks that were read between two looks at the binlog.
 
     Raises:
+        CopyError: Rows came from another server.
         CopyError: The server does not tell the position of a moment.
         TableAlteredError: The table was altered while it was read.
         UnreachableDatabaseError: The server does not answer.
@@ -148,8 +149,24 @@ def _read_wave(
         copy=copied.copy, lineage=lineage, since=low, tells_position=exact,
     )  # fmt: skip
     end = server.place_of_binlog()
+    _refuse_elsewhere(copied.table, read, low, end)
     high = SourcePosition(lineage, end.file, end.position)
     return [replace(one, chunk=replace(one.chunk, high=one.chunk.high or high)) for one in read]
+
+
+def _refuse_elsewhere(table: TableId, read: Sequence[ReadChunk], low: BinlogPlace, end: BinlogPlace) -> None:
+    """Refuse chunks whose rows tell a place that the checked server's binlog did not reach meanwhile.
+
+    An address may lead to one of several servers, and each connection to another one.
+
+    Raises:
+        CopyError: There is such a chunk.
+    """
+    for one in read:
+        at = one.chunk.high
+        if at is not None and not (low.file, low.position) <= (at.file, at.position) <= (end.file, end.position):
+            what = "its rows are of another server than the one that was looked at, so the address leads to several"
+            raise CopyError(str(table), what, "name the one whose binlog the task reads")
 
 
 def _reads_at_a_moment(source: SourceTable, *, exact: bool) -> bool:

@@ -16,6 +16,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.removed_rows import refuse_removed_entries
 from dts_assets.flows.reports import Progress
 from dts_assets.model.database_places import DatabasePlace
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.runs import Run
 from dts_assets.model.server_identity import ServerMatch, StoredEvent, TopicTrace, Verdict
@@ -55,6 +56,9 @@ def require_server(
         UncheckedServerError: It cannot be checked, and nobody answers for it.
         DatabaseError: It refuses a question, or does not answer.
     """
+    several = len({one.shard for one in pipeline.ledger.lineages()}) > 1
+    if several or pipeline.settings.traits.order is not ChangeOrder.BINLOG_POSITION:
+        return ""  # its messages tell no common positions, so nothing is taken from any server, and each table says why
     found = server_match(pipeline, connection, place)
     if found.verdict is Verdict.UNCHECKED:
         if not is_right:

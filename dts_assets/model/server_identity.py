@@ -66,6 +66,7 @@ class Unread(StrEnum):
 
     DENIED = "the account may not read events of its binlog"
     PURGED = "it has purged the binlog file of the last stored event"
+    COMPRESSED = "it compresses the transactions of its binlog, whose events have no places of their own"
     FAR = "its binlog has too much between the last stored events"
 
 

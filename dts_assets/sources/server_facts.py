@@ -53,6 +53,8 @@ def server_facts(connection: Connection, place: DatabasePlace, topic: TopicTrace
         facts = ServerFacts(is_mariadb, uuid, executed, state, sizes)
         if topic.last is None or topic.is_by_lsn:
             return facts
+        if not is_mariadb and _compresses(cursor):
+            return ServerFacts(is_mariadb, uuid, executed, state, sizes, unread=Unread.COMPRESSED)
         name = next((one for one in files if file_number(one) == topic.last[0]), None)
         if name is None or topic.last[1] > files[name]:
             unread = Unread.DENIED if not files else Unread.PURGED
@@ -75,6 +77,13 @@ def _ids(cursor: Any, *, is_mariadb: bool) -> tuple[str | None, str | None, str 
     cursor.execute("SELECT @@global.server_uuid, @@global.gtid_executed")
     uuid, executed = cursor.fetchone()
     return str(uuid), str(executed).replace("\n", ""), None
+
+
+def _compresses(cursor: Any) -> bool:
+    """Return whether a MySQL writes compressed transactions."""
+    cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_transaction_compression'")
+    row = cursor.fetchone()
+    return row is not None and str(row[1]).upper() == "ON"
 
 
 def _files(cursor: Any) -> Mapping[str, int]:

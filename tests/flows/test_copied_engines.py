@@ -6,21 +6,30 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
+from dts_assets.flows import database_copies
 from dts_assets.flows.copies import Copying, bootstrap_of
 from dts_assets.flows.copying import copy_tables
+from dts_assets.flows.jdbc_rows import ReadChunk
 from dts_assets.model.copied_tables import CopyKind
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.sources.mysql_server import MySqlServer
 from dts_emulator.source.server import Server, private_server
 from tests.flows.harness import Harness
-from tests.flows.verified_source import START, lake_of, place_of, run
+from tests.flows.in_process import bench_in_process
+from tests.flows.verified_source import EVERY, START, lake_of, place_of, run
+
+if TYPE_CHECKING:
+    from dts_assets.flows.pipeline import SparkProvider
 
 pytestmark = pytest.mark.database
 
@@ -99,6 +108,38 @@ def test_each_row_is_there_once_though_its_table_was_written_to(engine: str, tmp
             there = Counter(cursor.fetchall())
         assert Counter((row["word"], row["n"]) for row in after.rows("snapshot", *BAG.path)) == there
         assert max(there.values()) > 1
+
+
+@pytest.mark.more
+def test_messages_without_positions_are_refused_for_that_reason(tmp_path: Path) -> None:
+    with bag("MyISAM") as server:
+        jdbc = {"url": f"jdbc:mariadb://localhost/?localSocket={server.socket}", "user": "root"}
+        harness = bench_in_process(tmp_path, "ids").open(
+            tmp_path / "nothing", name="ids", format="drs-json", partitions=1, complete=False, consistency="window",
+            window={"every": EVERY, "start": datetime.fromtimestamp(START, UTC)},
+            bootstrap={"from": {"jdbc": jdbc}, "tables": ["d.bag"]},
+        )  # fmt: skip
+        work = Copying(harness.pipeline, bootstrap_of(harness.pipeline), no_spark, harness.lines.append)
+        assert "messages in drs-json tell no position" in copy_tables(work, CopyKind.BOOTSTRAP).failed[BAG]
+
+
+@pytest.mark.more
+def test_chunks_that_another_server_gave_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection may reach another server behind one address; the first one was looked at."""
+    with private_server() as server:
+        run(server, ["CREATE DATABASE d", "CREATE TABLE d.bag (id INT PRIMARY KEY)"], second=START + 1)
+        _, work = copying(server, tmp_path)
+
+        def elsewhere(*arguments: Any, **_: Any) -> list[ReadChunk]:
+            (chunk,) = arguments[3]
+            at = SourcePosition(0, 7, 4711)
+            return [ReadChunk(replace(chunk, low=at, high=at, rows=1), ())]
+
+        monkeypatch.setattr(database_copies, "read_chunks", elsewhere)
+        monkeypatch.setattr(database_copies, "add_driver", lambda *_: None)
+        report = copy_tables(replace(work, spark=cast("SparkProvider", object)), CopyKind.BOOTSTRAP)
+        assert "its rows are of another server" in report.failed[BAG]
+        assert not work.pipeline.ledger.copied_tables()[0].rows
 
 
 @pytest.mark.more

@@ -61,6 +61,20 @@ def test_a_database_that_is_written_to_is_copied_and_followed(bench: Bench, shop
     )
 
 
+def test_both_drivers_ask_for_tls_in_whatever_spelling(bench: Bench, shop: Shop, tmp_path: Path) -> None:
+    """The account may not log in without: PyMySQL asks the questions, and Spark's driver reads the rows."""
+    with shop.server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")  # the shop has a time of its own
+        cursor.execute(f"ALTER USER {USER}@'127.0.0.1' REQUIRE SSL")
+    jdbc = shop.bootstrap["from"]["jdbc"]  # type: ignore[index]
+    plain = copy_tables(copying(opened(bench, shop, tmp_path)), CopyKind.BOOTSTRAP, [EMPTY])
+    assert EMPTY in plain.failed or not plain.copied
+    url = f"{jdbc['url']}?ssl-mode=REQUIRED"
+    harness = opened(bench, shop, tmp_path, **{"from": {"jdbc": {**jdbc, "url": url}}})
+    (copied,) = copy_tables(copying(harness), CopyKind.BOOTSTRAP, [GOODS]).copied
+    assert (copied.state, copied.rows) == (CopyState.COPIED, shop.rows)
+
+
 def test_a_busy_table_without_a_key_asks_for_a_lock(bench: Bench, shop: Shop, tmp_path: Path) -> None:
     """The account may not lock, and the server is written to all the time: the other tables are copied."""
     with shop.server.connect() as connection, connection.cursor() as cursor:

@@ -78,6 +78,17 @@ def test_a_mysql_is_known_with_its_gtids_and_without(server: Server) -> None:
     assert verdict(server, WATCHER, replace(with_gtids, writer=None)) is Verdict.UNCHECKED
 
 
+def test_compressed_transactions_leave_the_transactions_alone_to_look_at() -> None:
+    with private_mysql(extra=("--binlog-transaction-compression=ON",)) as server:
+        run(server, work())
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@server_uuid")
+            (uuid,) = cursor.fetchone()
+        event = StoredEvent(1, 300, 1, f"{uuid}:8", None)
+        assert verdict(server, "root", TopicTrace((1, 300), (event,), {uuid: 8}, uuid)) is Verdict.MATCHES
+        assert verdict(server, "root", TopicTrace((1, 300), (event,), {uuid: 8}, None)) is Verdict.UNCHECKED
+
+
 def test_another_mysql_is_refused(server: Server) -> None:
     with private_mysql(server_id=1) as other:
         run(other, work())
