@@ -68,25 +68,35 @@ def read_chunks(
 
     ``since`` is the end of the binlog before. A server that ``tells_position`` shows the exact place of the snapshot that each
     chunk is read from, which is its low and high watermark then; of others the high watermark is left open.
+
+    Raises:
+        DatabaseError: The driver cannot log in, or the server refuses the question.
     """
     query, names = copy_query(sql_table(table.table), table.columns, key=table.key, tells_position=tells_position)
-    frame = spark.read.jdbc(
-        _url(jdbc),
-        query,
-        predicates=[_predicate(table, chunk) for chunk in chunks],
-        properties={
-            "driver": _CLASS,
-            "user": jdbc.user,
-            "password": jdbc.place.password,
-            "fetchsize": _FETCH,
-            "sessionInitStatement": _SNAPSHOT if tells_position else _IN_UTC,
-        },
-    )
+    properties = {
+        "driver": _CLASS,
+        "user": jdbc.user,
+        "password": jdbc.place.password,
+        "fetchsize": _FETCH,
+        "sessionInitStatement": _SNAPSHOT if tells_position else _IN_UTC,
+    }
+    predicates = [_predicate(table, chunk) for chunk in chunks]
+    try:
+        frame = spark.read.jdbc(_url(jdbc), query, predicates=predicates, properties=properties)
+    except Exception as error:  # its text may quote values
+        what = f"Spark's driver cannot read it ({_java_name(error)}); look at the account's rights, and at sslMode"
+        raise DatabaseError(str(jdbc.place), what) from None
     low = SourcePosition(lineage, since.file, since.position)
     begun = tuple(replace(chunk, low=low) for chunk in chunks)
     work = _Work(target, copy, begun, table.columns, lineage, rules)
     wanted = frame.select(*names, *(("p",) if tells_position else ()))
     return run_partitions(wanted, work, partitions=len(begun))
+
+
+def _java_name(error: Exception) -> str:
+    """Return the name of Java's error behind one of Python's, else that of Python's own."""
+    java = getattr(error, "java_exception", None)
+    return type(error).__name__ if java is None else str(java.getClass().getSimpleName())
 
 
 def add_driver(spark: SparkSession, jdbc: Jdbc) -> None:

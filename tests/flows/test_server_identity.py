@@ -17,6 +17,7 @@ from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.server_identity import ServerMatch, Verdict
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import connected
+from dts_emulator.machine.waiting import wait_until
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.source.server import Server, private_server
 from dts_emulator.tasks.recording import record
@@ -72,6 +73,18 @@ def stored(server: Server, folder: Path, name: str = "dts-protobuf", **options: 
     harness.raw(0)
     harness.entries(0)
     return harness
+
+
+def purge(server: Server) -> None:
+    """Let the first file of the binlog go, which waits for whoever still reads it."""
+
+    def gone() -> bool:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("PURGE BINARY LOGS TO 'mysql-bin.000002'")
+            cursor.execute("SHOW BINARY LOGS")
+            return str(cursor.fetchone()[0]) == "mysql-bin.000002"
+
+    wait_until(gone, seconds=60)
 
 
 def account(server: Server, user: str) -> DatabasePlace:
@@ -132,7 +145,8 @@ def test_a_server_that_stands_before_the_topic_or_went_another_way_is_refused(se
 def test_a_purged_binlog_and_an_empty_topic_are_not_decided(tmp_path: Path) -> None:
     with source() as server:
         harness = stored(server, tmp_path)
-        run(server, ["FLUSH BINARY LOGS", "INSERT INTO d.t VALUES (500, 1)", "PURGE BINARY LOGS TO 'mysql-bin.000002'"])
+        run(server, ["FLUSH BINARY LOGS", "INSERT INTO d.t VALUES (500, 1)"])
+        purge(server)
         found = asked(harness, account(server, WATCHER))
         assert (found.verdict, "has purged" in found.reason) == (Verdict.UNCHECKED, True)
         empty = bench_in_process(tmp_path, "empty").open(
@@ -171,7 +185,8 @@ def test_rows_are_repaired_from_the_topics_server_alone(tmp_path: Path) -> None:
         assert (copied.table, copied.server) == (TableId("d", "", "pairs"), "matches")
         harness.settle()
 
-        run(server, ["FLUSH BINARY LOGS", "PURGE BINARY LOGS TO 'mysql-bin.000002'"])
+        run(server, ["FLUSH BINARY LOGS"])
+        purge(server)
         run(server, ["SET SESSION sql_log_bin = 0", "UPDATE d.pairs SET c = 'again' WHERE a = 3"])
         with pytest.raises(UncheckedServerError, match="--server-is-right"):
             verify(harness.pipeline, place_of(server), timeout=5, repair=True)
