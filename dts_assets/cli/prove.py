@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from dts_assets.cli.left_out import left_out_statements
 from dts_assets.cli.main import CHECK_FAILED, NOT_COMPARED, config_option, say, settings_of, subscription_of, table_of
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.proof import Proof, prove
@@ -72,7 +73,6 @@ def prove_command(
         proof = prove(
             open_pipeline(settings, subscription, only_read=True),
             server,
-            address=address,
             tables=tables,
             existing=Existing(existing),
             progress=say,
@@ -116,8 +116,8 @@ def _show(tables: Mapping[TableId, TableProof], *, values: bool) -> None:
 def _say_run(proof: Proof) -> None:
     replayed, exported = proof.replayed, proof.exported
     say(f"prove: {replayed.changes:,} changes and {replayed.ddl:,} statements of DDL were run")
-    for left_out, count in sorted(replayed.left_out.items()):
-        say(f"{count:,} statements of the source were not run: {left_out}")
+    for line in left_out_statements(exported):
+        say(line)
     if replayed.refused:
         first = ", ".join(map(str, replayed.first_refused))
         say(f"the server refused {replayed.refused:,} statements: {first}")

@@ -14,6 +14,7 @@ from typing import IO, Any
 import click
 
 from dts_assets.cli.inspect import window_start
+from dts_assets.cli.left_out import left_out_statements
 from dts_assets.cli.main import CHECK_FAILED, config_option, say, settings_of, subscription_of
 from dts_assets.flows.bare_capture import make_changelogs, open_capture
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
@@ -179,6 +180,8 @@ def _say_result(exported: Exported) -> None:
     say(
         f"statements: {exported.changes:,} changes and {exported.ddl:,} statements of DDL of {exported.windows:,} windows"
     )
+    for line in left_out_statements(exported):
+        say(line)
     if exported.refused:
         say(f"{exported.refused:,} of the changes have no statement; a comment in their place says why")
     if exported.quarantined:

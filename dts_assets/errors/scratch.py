@@ -8,22 +8,23 @@ from typing import ClassVar
 
 from dts_assets.errors import DtsAssetsError
 
+CHECK_LOGIN = "Check the user, and the password, which comes from --password-env or --option-file."
+CHECK_ADDRESS = "Check the address, and that the server runs and takes connections."
+
 
 @dataclass(eq=False)
 class ScratchServerError(DtsAssetsError):
-    """A scratch server that cannot be used. ``what`` is a clause about it."""
+    """A scratch server that cannot be used. ``what`` is a clause about it, ``advice`` a sentence, empty for none."""
 
     exit_code: ClassVar[int] = 10
 
     address: str
     what: str
+    advice: str
 
     def message(self) -> str:
-        """Return the server and what is wrong with it."""
-        return (
-            f"The scratch server {self.address} cannot be used: {self.what}. Check the address, and the password, which comes "
-            "from --password-env or --option-file."
-        )
+        """Return the server, what is wrong with it, and what to do."""
+        return f"The scratch server {self.address} cannot be used: {self.what}. {self.advice}".rstrip()
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ up to the frontier of the snapshots, so that both sides stand at one moment.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,16 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.proof_comparison import StandingTable, TableProof, compare_table, standing_table
 from dts_assets.flows.proof_replay import Existing, Replay, Replayed, prepare_databases
-from dts_assets.flows.scratch_server import ScratchAddress, ScratchServer
+from dts_assets.flows.scratch_account import scratch_account
+from dts_assets.flows.scratch_server import ScratchServer
 from dts_assets.flows.statement_export import Exported, Wanted, statements_in_order
 from dts_assets.model.collections import is_collection
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.sql_dialects import dialect_of
+from dts_assets.wire.ddl.chosen_statements import OF_SERVERS
+from dts_assets.wire.ddl.other_parts import Part
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import Progress
@@ -55,7 +58,7 @@ class Proof:
         """True if everything was compared: no table, change, column or value was left out."""
         return (
             self.exported.whole
-            and not (self.replayed.refused or self.not_compared)
+            and not (self.replayed.refused or self.not_compared or self.exported.parts[Part.CASCADE])
             and all(one.whole for one in self.tables.values())
         )
 
@@ -64,19 +67,19 @@ def prove(
     pipeline: Pipeline,
     server: ScratchServer,
     *,
-    address: ScratchAddress,
     tables: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
     progress: Progress = lambda _: None,
 ) -> Proof:
     """Run the statements of a subscription in a server, and compare every snapshot with what stands there then.
 
-    ``tables`` are globs, none for all tables. The content stays in the server.
+    ``server`` is a connection with an account that may make others: all work is done by one with rights on the databases of the
+    tables alone. ``tables`` are globs, none for all tables. The content stays in the server.
 
     Raises:
         NothingFoundError: No table has a snapshot that can be compared.
         FullDatabasesError: Databases of the server have tables, and ``existing`` says to refuse them.
-        ScratchServerError: The connection is lost.
+        ScratchServerError: No account with rights on these databases alone can be made, or the connection is lost.
     """
     wanted = Wanted(dialect_of(_MYSQL), tuple(tables), routes=pipeline.settings.routes)
     not_compared = _without_statements(pipeline, wanted)
@@ -84,29 +87,29 @@ def prove(
     marked = {mark.window.start for mark in pipeline.ledger.cuts()}
     going_on = [table for table, one in standing.items() if one.state.frontier.window not in marked]
     not_compared |= dict.fromkeys(going_on, "the run that made it has not ended: run the tables")
+    of_servers = [table for table, one in standing.items() if one.source.database.lower() in OF_SERVERS]
+    not_compared |= dict.fromkeys(of_servers, "each server has a database of this name for itself")
     standing = {table: one for table, one in standing.items() if table not in not_compared}
     if not standing:
         raise NothingFoundError("The lake", "snapshot to compare with a server", "run the tables first, or name others")
     frontier = max((one.state.frontier for one in standing.values()), key=_order)
     databases = sorted({one.source.database for one in standing.values()})
-    progress(f"prove: {len(standing)} tables, statements go into {', '.join(databases)} on {address}")
-    prepare_databases(server, databases, existing=existing, address=address)
-    own = {table: one.state.frontier for table, one in standing.items() if one.state.frontier != frontier}
-    wanted = Wanted(wanted.dialect, wanted.tables, frontier=frontier, standing=own)
-    exported = Exported()
-    replay = Replay(server, wanted.dialect, databases)
-    replayed = replay.run(statements_in_order(pipeline, wanted, exported, progress=progress))
-    exported.lacking -= set(not_compared)
-    behind = dict.fromkeys(
-        (table for table in exported.behind if table in standing),
-        "its snapshot lacks changes that others have: run the tables",
-    )
-    compared: dict[TableId, TableProof] = {}
-    for table, one in standing.items():
-        if table not in behind:
-            compared[table] = compare_table(pipeline, server, one)
-            progress(f"prove: {table}: {'equal' if compared[table].equal else 'differs'}")
-    return Proof(frontier, replayed, exported, compared, {**not_compared, **behind})
+    progress(f"prove: {len(standing)} tables, statements go into {', '.join(databases)} on {server.address}")
+    behind = {table: one.state.frontier for table, one in standing.items() if one.state.frontier != frontier}
+    wanted = replace(wanted, frontier=frontier, standing=behind, databases=frozenset(databases))
+    exported, compared = Exported(), dict[TableId, TableProof]()
+    with scratch_account(server, databases) as own:
+        prepare_databases(own, databases, existing=existing)
+        replay = Replay(own, wanted.dialect.preamble, databases)
+        replayed = replay.run(statements_in_order(pipeline, wanted, exported, progress=progress))
+        exported.lacking -= set(not_compared)
+        for table, one in standing.items():
+            if table in exported.behind:
+                not_compared[table] = "its snapshot lacks changes that others have: run the tables"
+            else:
+                compared[table] = compare_table(pipeline, own, one)
+                progress(f"prove: {table}: {'equal' if compared[table].equal else 'differs'}")
+    return Proof(frontier, replayed, exported, compared, not_compared)
 
 
 def _order(frontier: Frontier) -> tuple[float, SourcePosition]:

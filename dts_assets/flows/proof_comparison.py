@@ -106,7 +106,8 @@ def compare_table(pipeline: Pipeline, server: ScratchServer, one: StandingTable)
     keys = tuple(column.name for column in columns if column.server.is_key)
     if len(keys) < sum(column.is_key for column in theirs):
         keys = ()
-    unknown = {column.name for column in columns} if doubt else unknown_values(one.snapshot).keys()
+    unfilled = unknown_values(one.snapshot).keys()  # the server makes no values of its own for them
+    unknown = {column.name for column in columns} if doubt else unfilled
     # Values that say nothing may be part of a row of a bag, so that equal rows would come to different shares.
     whole = not keys and (bool(unknown) or one.state.unfit)
     count = 1 if whole else 1 + stored_rows(one.snapshot) // _ROWS_OF_SHARE
@@ -122,9 +123,9 @@ def compare_table(pipeline: Pipeline, server: ScratchServer, one: StandingTable)
             others.take(server_rows(rows, columns) for rows in server.rows(one.source, asked))
         for lake, at_server in zip(mine.tables(), others.tables(), strict=True):
             if keys:
-                compare_by_key(lake, at_server, keys, found, unknown=unknown)
+                compare_by_key(lake, at_server, keys, found, unknown=unknown, unfilled=unfilled)
             else:
-                compare_bags(lake, at_server, found, unknown=unknown)
+                compare_bags(lake, at_server, found, unknown=unknown, unfilled=unfilled)
     return TableProof(mine.rows, others.rows, found, pairs, keys, doubt)
 
 

@@ -1,23 +1,21 @@
 """The statements of a changelog, run in a scratch server.
 
-Only statements about tables of the named databases are run. Whatever else the source did, it does not do it here: an account,
-a view or another database on that server is not touched.
+Those of the source were written anew before, and are about tables of the named databases alone. Whatever else the source did, it
+does not do it here: an account, a view or another database on that server is not touched.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
 
 from dts_assets.errors.scratch import FullDatabasesError
-from dts_assets.flows.scratch_server import ScratchAddress, ScratchServer, StatementRefused
+from dts_assets.flows.scratch_server import ScratchServer, StatementRefused
 from dts_assets.model.columns import quoted
 from dts_assets.model.positions import SourcePosition
-from dts_assets.stages.sql_dialect import Dialect
 from dts_assets.stages.statement_script import ROW_KIND
 from dts_assets.wire.ddl.effects import EffectKind
 from dts_assets.wire.ddl.reading import effects_of
@@ -27,8 +25,6 @@ _AT_ONCE = 2_000
 
 _NAMED = 10
 
-_NOT_ABOUT_TABLES = frozenset({EffectKind.VIEW, EffectKind.ROUTINE, EffectKind.OTHER})
-
 
 class Existing(StrEnum):
     """The treatment of databases that have tables already."""
@@ -36,15 +32,6 @@ class Existing(StrEnum):
     REFUSE = "refuse"
     DROP = "drop"
     USE = "use"
-
-
-class LeftOut(StrEnum):
-    """The reason why a statement of the source is not run."""
-
-    NOT_TABLES = "not about tables"
-    NOT_READ = "not understood"
-    ELSEWHERE = "about another database"
-    BY_ITSELF = "a trigger or an event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +50,8 @@ class RefusedStatement:
 class Replayed:
     """The statements that were run in a server, counted.
 
-    ``missed`` are changes that found no row, ``refused`` the statements that the server did not run, ``first_refused`` the first
-    ones, and ``left_out`` the statements of the source that are not run, by reason.
+    ``missed`` are changes that found no row, ``refused`` the statements that the server did not run, and ``first_refused`` the
+    first ones.
     """
 
     changes: int = 0
@@ -72,12 +59,9 @@ class Replayed:
     missed: int = 0
     refused: int = 0
     first_refused: list[RefusedStatement] = field(default_factory=list)
-    left_out: Counter[LeftOut] = field(default_factory=Counter)
 
 
-def prepare_databases(
-    server: ScratchServer, databases: Collection[str], *, existing: Existing, address: ScratchAddress
-) -> None:
+def prepare_databases(server: ScratchServer, databases: Collection[str], *, existing: Existing) -> None:
     """Make sure that databases can be filled.
 
     Raises:
@@ -87,7 +71,7 @@ def prepare_databases(
     """
     full = sorted(name for name, tables in server.tables_in(databases).items() if tables)
     if full and existing is Existing.REFUSE:
-        raise FullDatabasesError(str(address), full)
+        raise FullDatabasesError(str(server.address), full)
     if existing is Existing.DROP:
         for name in full:
             server.run(f"DROP DATABASE {quoted(name)}")
@@ -95,14 +79,12 @@ def prepare_databases(
 
 @dataclass(slots=True)
 class Replay:
-    """The running of statements in a server, in tables of some databases."""
+    """The running of statements in a server, in tables of some databases. ``preamble`` prepares the session."""
 
     server: ScratchServer
-    dialect: Dialect
+    preamble: Sequence[str]
     databases: Collection[str]
     done: Replayed = field(default_factory=Replayed)
-    _there: set[str] = field(default_factory=set)
-    _default: str = ""
     _open: int = 0
 
     def run(self, parts: Iterable[pa.Table]) -> Replayed:
@@ -111,26 +93,19 @@ class Replay:
         Raises:
             ScratchServerError: The connection is lost.
         """
-        for statement in self.dialect.preamble:
+        for statement in self.preamble:
             self.server.run(statement)
-        self._there = set(self.server.tables_in(self.databases))
-        for name in sorted(set(self.databases) - self._there):
-            self._make(name)
+        for name in sorted(set(self.databases) - set(self.server.tables_in(self.databases))):
+            self.server.run(f"CREATE DATABASE {quoted(name)} CHARACTER SET utf8mb4")
         for rows in parts:
-            names = ("lineage", "file", "position", "kind", "text", "otherwise", "database")
-            for *place, kind, text, otherwise, database in zip(
-                *(rows[name].to_pylist() for name in names), strict=True
-            ):
+            names = ("lineage", "file", "position", "kind", "text", "otherwise")
+            for *place, kind, text, otherwise in zip(*(rows[name].to_pylist() for name in names), strict=True):
                 if kind == ROW_KIND:
                     self._change(text, otherwise, SourcePosition(*place))
-                elif text.strip():
-                    self._statement(text, database or "", SourcePosition(*place))
+                else:
+                    self._statement(text, SourcePosition(*place))
         self.server.commit()
         return self.done
-
-    def _make(self, database: str) -> None:
-        self.server.run(f"CREATE DATABASE {quoted(database)} CHARACTER SET utf8mb4")
-        self._there.add(database)
 
     def _change(self, text: str, otherwise: str | None, position: SourcePosition) -> None:
         if text.startswith("--"):  # nobody can write it; whoever made the rows has counted it
@@ -148,47 +123,21 @@ class Replay:
             self.server.commit()
             self._open = 0
 
-    def _statement(self, text: str, database: str, position: SourcePosition) -> None:
-        reason = self._reason(text, database)
-        if reason is not None:
-            self.done.left_out[reason] += 1
-            return
+    def _statement(self, text: str, position: SourcePosition) -> None:
         self.done.ddl += 1
         try:
-            self._in_databases(text, database)
-            self.server.run(text.strip().rstrip(";"))
+            self._without_empty(text)
+            self.server.run(text)
         except StatementRefused as error:
             self._refused(position, "DDL", error)
 
-    def _reason(self, text: str, database: str) -> LeftOut | None:
-        """Return why a statement is not run, None if it is."""
-        if all(line.startswith("--") for line in self.dialect.statement(text)):
-            return LeftOut.BY_ITSELF
-        parsed = effects_of(text, database)
-        if not parsed.parsed:
-            return LeftOut.NOT_READ
-        if all(effect.kind in _NOT_ABOUT_TABLES for effect in parsed.effects):
-            return LeftOut.NOT_TABLES
-        named = {table.database for effect in parsed.effects for table in effect.tables}
-        named |= {effect.database for effect in parsed.effects if effect.database is not None}
-        return None if named <= set(self.databases) else LeftOut.ELSEWHERE
-
-    def _in_databases(self, text: str, database: str) -> None:
-        """Bring databases and the session to what a statement expects.
-
-        The source's own CREATE DATABASE finds none: an empty one that was made for it goes.
-        """
-        effects = effects_of(text, database).effects
-        made = {one.database for one in effects if one.kind is EffectKind.CREATE_DATABASE and one.database is not None}
-        dropped = {one.database for one in effects if one.kind is EffectKind.DROP_DATABASE and one.database is not None}
-        for name in made:
-            if self.server.tables_in({name}).get(name) == 0:
+    def _without_empty(self, text: str) -> None:
+        """Drop an empty database that was made for the source's own CREATE DATABASE, which expects none."""
+        for effect in effects_of(text, "").effects:
+            name = effect.database
+            makes = effect.kind is EffectKind.CREATE_DATABASE
+            if makes and name is not None and self.server.tables_in({name}).get(name) == 0:
                 self.server.run(f"DROP DATABASE {quoted(name)}")
-        if made | dropped:
-            self._default = ""
-        elif database and database in self.databases and database != self._default:
-            self.server.use(database)
-            self._default = database
 
     def _refused(self, position: SourcePosition, kind: str, error: StatementRefused) -> None:
         self.done.refused += 1

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dts_assets.errors.machine import MissingExtraError
-from dts_assets.errors.scratch import ScratchServerError
+from dts_assets.errors.scratch import CHECK_ADDRESS, CHECK_LOGIN, ScratchServerError
 from dts_assets.model.columns import quoted
 from dts_assets.model.database_options import ServerProof, database_options
 from dts_assets.model.database_places import DatabasePlace
@@ -37,6 +37,9 @@ _LARGEST = 1 << 30
 _ROWS_AT_ONCE = 5_000
 _GONE = frozenset({2006, 2013, 2014, 2055, 1053, 1927})
 """The codes of a connection that is lost; any other code is about one statement."""
+
+_UNANSWERED = frozenset({2002, 2003, 2005, 2006, 2012, 2013, 1040, 1129, 1130, 1203})
+"""The codes of a server that is not reached, or takes no further connection. They say nothing about a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,9 @@ class StatementRefused(Exception):
 class ScratchServer:
     """A connection to a server, in UTC."""
 
-    def __init__(self, address: ScratchAddress, connection: Any) -> None:
-        self._address = address
+    def __init__(self, address: ScratchAddress, login: Login, connection: Any) -> None:
+        self.address = address
+        self.login = login
         self._connection = connection
 
     def run(self, statement: str) -> int:
@@ -114,15 +118,25 @@ class ScratchServer:
         with self._asking(), self._connection.cursor() as cursor:
             return int(cursor.execute(statement))
 
-    def use(self, database: str) -> None:
-        """Make a database the default of statements.
+    def all(self, statement: str) -> Sequence[tuple[str, ...]]:
+        """Return the rows of a SELECT of few rows, as texts.
 
         Raises:
-            StatementRefused: There is no such database.
+            StatementRefused: The server did not run it.
             ScratchServerError: The connection is lost.
         """
-        with self._asking():
-            self._connection.select_db(database)
+        with self._asking(), self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            return [tuple(map(str, row)) for row in cursor.fetchall()]
+
+    def one(self, statement: str) -> str:
+        """Return the only value of a SELECT, as text.
+
+        Raises:
+            StatementRefused: The server did not run it.
+            ScratchServerError: The connection is lost.
+        """
+        return self.all(statement)[0][0]
 
     def commit(self) -> None:
         """Commit what has been done.
@@ -185,7 +199,8 @@ class ScratchServer:
         except pymysql.err.MySQLError as error:
             code = int(error.args[0]) if error.args and isinstance(error.args[0], int) else 0
             if code in _GONE or isinstance(error, pymysql.err.InterfaceError):
-                raise ScratchServerError(str(self._address), f"the connection is lost (error {code})") from None
+                what = f"the connection is lost (error {code})"
+                raise ScratchServerError(str(self.address), what, CHECK_ADDRESS) from None
             raise StatementRefused(code) from None
 
 
@@ -208,17 +223,19 @@ def scratch_server(address: ScratchAddress, login: Login) -> Iterator[ScratchSer
             init_command="SET time_zone = '+00:00'", client_flag=pymysql.constants.CLIENT.FOUND_ROWS,
         )  # fmt: skip
     except AuthorityError:
-        raise ScratchServerError(str(address), AUTHORITY_WORDS) from None
+        raise ScratchServerError(str(address), AUTHORITY_WORDS, "") from None
     except pymysql.err.MySQLError as error:
         code = error.args[0] if error.args else 0
-        what = f"it does not let {address.user} in (error {code})"
+        what, advice = f"it does not let {address.user} in (error {code})", CHECK_LOGIN
         if is_untrusted(error):
-            what = CERTIFICATE_WORDS
+            what, advice = CERTIFICATE_WORDS, ""
         elif code == NO_TLS:
-            what = NO_TLS_WORDS
-        raise ScratchServerError(str(address), what) from None
+            what, advice = NO_TLS_WORDS, ""
+        elif code in _UNANSWERED:
+            what, advice = f"it does not answer (error {code})", CHECK_ADDRESS
+        raise ScratchServerError(str(address), what, advice) from None
     try:
-        yield ScratchServer(address, connection)
+        yield ScratchServer(address, login, connection)
     finally:
         with suppress(pymysql.err.MySQLError):
             connection.close()
@@ -246,11 +263,11 @@ def _place(address: ScratchAddress, login: Login) -> tuple[DatabasePlace, tuple[
         told = {name: parser.get("client", name) for name in ("password", *_OF_FILES) if name in names}
     except (OSError, ConfigParserError, UnicodeDecodeError) as error:
         what = f"its file of options cannot be read ({type(error).__name__})"
-        raise ScratchServerError(str(address), what) from None
+        raise ScratchServerError(str(address), what, "") from None
     for name in names:
         if name.startswith(("ssl", "tls")) and name not in _OF_FILES:
             what = f"{name} in its file of options is not followed; write sslMode= in the address"
-            raise ScratchServerError(str(address), what)
+            raise ScratchServerError(str(address), what, "")
     place = address.place(login.password or told.get("password") or "")
     if told.get("ssl-ca") and place.authority is None:
         proof = ServerProof.NAME if place.proof is ServerProof.UNASKED else place.proof

@@ -7,15 +7,17 @@ no later window can have an earlier one, as the counts of the windows tell. So l
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_sources, known_tables
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
@@ -42,6 +44,8 @@ from dts_assets.stages.statement_script import (
 )
 from dts_assets.stages.statements import READ_COLUMNS, moved_keys, moved_rows, statement_rows
 from dts_assets.store.files import read_batches
+from dts_assets.wire.ddl.chosen_statements import Choice, LeftOut
+from dts_assets.wire.ddl.other_parts import Part
 
 _WINDOWS_AT_ONCE = 50
 """Windows whose counts and files are looked up together."""
@@ -56,7 +60,8 @@ class Wanted:
     ``tables`` are globs, none for all tables.
     ``since`` is the first window that counts, ``until`` the first that does not; None stands for no bound. Tables may be called
     by their names in the lake or at the source, as ``routes`` tell them. With a ``frontier`` only changes and statements count
-    that it holds. ``standing`` are tables that stand at earlier frontiers: those with changes between are noted.
+    that it holds. ``standing`` are tables that stand at earlier frontiers: those with changes between are noted. For a scratch
+    server only tables of its ``databases`` count, and statements of the source are written anew.
     """
 
     dialect: Dialect
@@ -66,6 +71,7 @@ class Wanted:
     routes: Routes = NO_ROUTES
     frontier: Frontier | None = None
     standing: Mapping[TableId, Frontier] = field(default_factory=dict)
+    databases: frozenset[str] | None = None
 
     def takes(self, table: TableId) -> bool:
         """Tell whether statements of a lake table are asked for."""
@@ -88,7 +94,8 @@ class Exported:
 
     ``refused`` are changes of which no statement can be made, ``quarantined`` those that could not be decoded. ``lacking`` are
     the tables that some windows lack, ``merged`` those of several shards, and ``collections`` those of documents; neither have
-    statements. ``behind`` are tables with changes behind their own frontier.
+    statements. ``behind`` are tables with changes behind their own frontier. ``left_out`` are statements of the source, and
+    ``parts`` those of chosen statements that were not written.
     """
 
     windows: int = 0
@@ -100,11 +107,14 @@ class Exported:
     merged: set[TableId] = field(default_factory=set)
     collections: set[TableId] = field(default_factory=set)
     behind: set[TableId] = field(default_factory=set)
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    parts: Counter[Part] = field(default_factory=Counter)
 
     @property
     def whole(self) -> bool:
-        """True if the statements are all changes."""
-        return not (self.refused or self.quarantined or self.lacking or self.merged or self.collections)
+        """True if the statements are all changes, and each statement of the source was understood."""
+        missing = self.refused or self.quarantined or self.lacking or self.merged or self.collections
+        return not (missing or self.left_out[LeftOut.NOT_READ])
 
 
 def export_statements(pipeline: Pipeline, wanted: Wanted, exported: Exported, *, progress: Progress) -> Iterator[str]:
@@ -157,6 +167,7 @@ class _Reading:
     tables: Mapping[TableId, Sequence[Column]]
     exported: Exported
     windows: Sequence[Window]
+    choice: Choice
     copied: frozenset[TableId] = frozenset()
     statements_at: dict[datetime, list[tuple[int, int, int]]] = field(default_factory=dict)
 
@@ -168,11 +179,25 @@ class _Reading:
         exported.merged = {table for table in tables if wanted.routes.shard_columns(table)}
         exported.collections = {table for table, columns in tables.items() if is_collection(columns)}
         without = exported.merged | exported.collections
-        tables = {table: columns for table, columns in tables.items() if table not in without}
+        sources = known_sources(pipeline)
+        databases = {
+            table: {
+                name for source in sources.get(table, (table,)) for name in (source.database, source.schema) if name
+            }
+            for table in tables.keys() - without
+        }
+        if wanted.databases is not None:
+            databases = {table: names for table, names in databases.items() if names & wanted.databases}
+        tables = {table: columns for table, columns in tables.items() if table in databases}
+        choice = Choice(
+            lambda source: pipeline.settings.decodes(source) and wanted.takes_source(source),
+            frozenset(chain.from_iterable(databases.values())) if wanted.databases is None else wanted.databases,
+            anew=wanted.databases is not None,
+        )
         marks = [mark for mark in pipeline.ledger.cuts() if wanted.holds(mark.window)]
         exported.lacking = {table for table in windows_lacking(marks) if wanted.takes(table)}
         copied = frozenset(one.table for one in pipeline.ledger.copied_tables())
-        return cls(pipeline, wanted, tables, exported, [mark.window for mark in marks], copied)
+        return cls(pipeline, wanted, tables, exported, [mark.window for mark in marks], choice, copied)
 
     def in_order(self, progress: Progress) -> Iterator[pa.Table]:
         """Yield all rows in an order in which they are possible."""
@@ -215,7 +240,9 @@ class _Reading:
     def _ddl_positions(self, starts: Collection[datetime]) -> Mapping[datetime, list[tuple[int, int, int]]]:
         """Read the positions of all statements that will be written, by window start."""
         for start, rows in self._ddl(starts):
-            kept = ddl_script_rows(rows, self.wanted.takes_source if self.wanted.tables else None)
+            kept, chosen = ddl_script_rows(rows, self.choice)
+            self.exported.left_out += chosen.left_out
+            self.exported.parts += chosen.parts
             places = zip(*(kept[name].to_pylist() for name in ("lineage", "file", "position")), strict=True)
             self.statements_at.setdefault(start, []).extend(places)
         return {start: places for start, places in self.statements_at.items() if places}
@@ -227,7 +254,8 @@ class _Reading:
         store = self.pipeline.lake.file_store(path)
         for file in files:
             for rows in read_batches(store, [file.path], _DDL_COLUMNS):
-                yield file.partition["window_start"], rows
+                start = file.partition["window_start"]
+                yield start, self._held(rows.append_column("window_start", pa.array([start] * rows.num_rows, TIME)))
 
     def files(self, windows: Iterable[Window]) -> _Files:
         """Look up the changelog files of some windows, and the columns that are written of them."""
@@ -242,9 +270,8 @@ class _Reading:
     def rows(self, window: Window, files: _Files) -> Iterator[pa.Table]:
         """Yield the rows of a script for a window: its DDL, then all changes of its tables."""
         if self.statements_at.get(window.start):
-            for start, rows in self._ddl({window.start}):
-                rows = self._held(rows.append_column("window_start", pa.array([start] * rows.num_rows, TIME)))
-                yield ddl_script_rows(rows, self.wanted.takes_source if self.wanted.tables else None)
+            for _, rows in self._ddl({window.start}):
+                yield ddl_script_rows(rows, self.choice)[0]
         # A truncation that a statement of the source has made is made by that statement here, too.
         at = frozenset(self.statements_at.get(window.start, ())) if self.wanted.dialect.runs_ddl else frozenset()
         for table, paths in files.paths.get(window.start, {}).items():

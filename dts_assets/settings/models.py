@@ -315,6 +315,10 @@ class Subscription(Snapshots):
         """The routes from source tables to lake tables."""
         return routes_of(self.rename, self.merge, self.tables.include, self.tables.exclude)
 
+    def decodes(self, source: TableId) -> bool:
+        """Tell whether changes of a source table are decoded."""
+        return self.tables.takes(source) if not self.routes else self.routes.decoded_table(source) is not None
+
     def decoded_sources(self, table: TableId, sources: Iterable[TableId]) -> tuple[TableId, ...]:
         """Return the source tables of a lake table that are decoded, of those ``sources`` that events described.
 

@@ -81,9 +81,18 @@ def shares(rows: pa.Table, columns: Sequence[str], count: int) -> Hashes:
 
 
 def compare_by_key(
-    lake: pa.Table, server: pa.Table, keys: Sequence[str], found: Differences, *, unknown: Collection[str] = ()
+    lake: pa.Table,
+    server: pa.Table,
+    keys: Sequence[str],
+    found: Differences,
+    *,
+    unknown: Collection[str] = (),
+    unfilled: Collection[str] = (),
 ) -> None:
-    """Add to ``found`` what differs between rows that have keys. ``unknown`` are columns that may be NULL in the lake."""
+    """Add to ``found`` what differs between rows that have keys.
+
+    ``unknown`` are columns that may be NULL in the lake; of the ``unfilled`` ones among them NULL on both sides is not known.
+    """
     mine, theirs = (key_texts(rows, keys) for rows in (lake, server))
     first = _firsts(mine)
     if not first.all():
@@ -106,7 +115,9 @@ def compare_by_key(
     differ: dict[str, Mask] = {}
     for name in lake.column_names:
         if name not in keys:
-            differ[name] = _differ(_whole(lake[name]), _whole(server[name]), name, found, may_be_null=name in unknown)
+            silent = as_mask(_whole(lake[name]).is_null()) & (name in unknown)
+            silent &= as_mask(_whole(server[name]).is_valid()) | (name in unfilled)
+            differ[name] = _differ(_whole(lake[name]), _whole(server[name]), name, found, unsaid=silent)
     rows = np.logical_or.reduce([*differ.values(), np.zeros(lake.num_rows, np.bool_)])
     found.changed += int(rows.sum())
     found.columns.update({name: int(mask.sum()) for name, mask in differ.items() if mask.any()})
@@ -116,15 +127,26 @@ def compare_by_key(
         found.rows.append(DifferingRow({name: mine_row[name] for name in keys}, columns, mine_row, their_row))
 
 
-def compare_bags(lake: pa.Table, server: pa.Table, found: Differences, *, unknown: Collection[str] = ()) -> None:
+def compare_bags(
+    lake: pa.Table,
+    server: pa.Table,
+    found: Differences,
+    *,
+    unknown: Collection[str] = (),
+    unfilled: Collection[str] = (),
+) -> None:
     """Add to ``found`` what differs between rows without keys: those of which one side has more.
 
     ``unknown`` are columns that may be NULL in the lake. Among rows that are left on both sides, those of the lake with such a
-    value, or with one that did not fit, are equal to rows of the server with the same other values; these values are counted.
+    value, or with one that did not fit, are equal to rows of the server with the same other values; these values are counted,
+    and NULL on both sides is in columns that are ``unfilled``.
     """
     names = lake.column_names
     mine, theirs = (_counted(key_texts(rows, names)) for rows in (lake, server))
     more, less = _rows_of(lake, mine - theirs), _rows_of(server, theirs - mine)
+    for name in set(unfilled) & set(names):
+        found.unknown[name] += lake[name].null_count - more[name].null_count
+    found.unknown = +found.unknown
     patterns: dict[tuple[str, ...], list[int]] = {}
     for number, row in enumerate(more.to_pylist()):
         silent = tuple(name for name in names if _says_nothing(row[name], may_be_null=name in unknown))
@@ -168,19 +190,17 @@ def _says_nothing(text: str | None, *, may_be_null: bool) -> bool:
     return may_be_null if text is None else text.startswith(UNFIT)
 
 
-def _differ(lake: pa.Array, server: pa.Array, name: str, found: Differences, *, may_be_null: bool) -> Mask:
-    """Tell which values differ, and count values that say nothing."""
+def _differ(lake: pa.Array, server: pa.Array, name: str, found: Differences, *, unsaid: Mask) -> Mask:
+    """Tell which values differ, and count values that say nothing. ``unsaid`` are those that are not known."""
     fits_not = as_mask(is_unfit(lake))
     lake = without_mark(lake)
     equal = as_mask(pc.fill_null(pc.equal(lake, server), False)) | as_mask(pc.and_(lake.is_null(), server.is_null()))
-    silent = np.zeros(len(lake), np.bool_)
+    silent = unsaid
     if fits_not.any():
-        silent = fits_not & ~equal
-        found.unfit[name] += int(silent.sum())
-    if may_be_null:
-        unsaid = as_mask(pc.and_(lake.is_null(), server.is_valid()))
-        found.unknown[name] += int(unsaid.sum())
-        silent = silent | unsaid
+        unfit = fits_not & ~equal
+        found.unfit[name] += int(unfit.sum())
+        silent = unfit | unsaid
+    found.unknown[name] += int(unsaid.sum())
     found.unfit, found.unknown = +found.unfit, +found.unknown
     return ~equal & ~silent
 

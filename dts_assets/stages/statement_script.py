@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.copied_tables import NO_KAFKA_PARTITION
-from dts_assets.model.tables import TableId
 from dts_assets.stages.change_columns import TRUNCATE, is_operation
 from dts_assets.stages.keys import Numbers
 from dts_assets.stages.row_places import POSITION, positions_of
 from dts_assets.stages.sql_dialect import Dialect
+from dts_assets.wire.ddl.chosen_statements import Choice, ChosenStatements, chosen_statements
 from dts_assets.wire.ddl.effects import EffectKind
 from dts_assets.wire.ddl.reading import effects_of
 
@@ -31,7 +31,7 @@ SCRIPT = pa.schema(
         ("new_key", pa.int64()),
         ("text", pa.string()),
         ("otherwise", pa.string()),  # the statement behind it, for one that may find no row
-        ("database", pa.string()),  # of DDL, its default database
+        ("database", pa.string()),  # of DDL, its default database, where names without one may stand
     ]
 )
 """The rows of a script."""
@@ -52,25 +52,25 @@ def statement_script_rows(
     return _script_rows(rows, ROW_KIND, (rows.column("row_number"), *map(pa.array, moved)), texts, None)
 
 
-def ddl_script_rows(rows: pa.RecordBatch, wanted: Callable[[TableId], bool] | None) -> pa.Table:
-    """Return the rows of a script for rows of ``ddl``.
+def ddl_script_rows(rows: pa.RecordBatch, choice: Choice) -> tuple[pa.Table, ChosenStatements]:
+    """Return the rows of a script for rows of ``ddl``, and what was chosen of them.
 
-    Statements are left out that are known to be about other tables than ``wanted`` ones; None stands for all tables.
+    Statements that are left out are counted there.
     """
     rows = rows.filter(pc.is_valid(rows.column("sql")))
-    if wanted is not None:
-        texts = zip(rows.column("sql").to_pylist(), rows.column("database").to_pylist(), strict=True)
-        rows = rows.filter(pa.array([_concerns(sql, database or "", wanted) for sql, database in texts], pa.bool_()))
+    every, places, numbers, databases = ChosenStatements(), list[int](), list[int](), list[str | None]()
+    texts = zip(rows.column("sql").to_pylist(), rows.column("database").to_pylist(), strict=True)
+    for place, (sql, database) in enumerate(texts):
+        chosen = chosen_statements(sql, database or "", choice)
+        every.add(chosen)
+        places += [place] * len(chosen.texts)
+        numbers += range(len(chosen.texts))
+        databases += [database if database in choice.databases else None] * len(chosen.texts)
+    rows = rows.take(pa.array(places, pa.int64()))
     nothing = pa.array(np.zeros(rows.num_rows, np.int64))
-    both = rows.column("sql"), pa.nulls(rows.num_rows, pa.string())
-    return _script_rows(rows, DDL_KIND, (nothing, nothing, nothing), both, rows.column("database"))
-
-
-def _concerns(sql: str, database: str, wanted: Callable[[TableId], bool]) -> bool:
-    """Tell whether a statement may be about a wanted table."""
-    parsed = effects_of(sql, database)
-    tables = [table for effect in parsed.effects for table in effect.tables]
-    return not (parsed.parsed and tables) or any(map(wanted, tables))
+    both = pa.array(every.texts, pa.string()), pa.nulls(rows.num_rows, pa.string())
+    beside = pa.array(numbers, pa.int64()), nothing, nothing
+    return _script_rows(rows, DDL_KIND, beside, both, pa.array(databases, pa.string())), every
 
 
 def _script_rows(

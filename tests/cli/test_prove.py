@@ -35,7 +35,7 @@ def server() -> Iterator[Server]:
     with private_server(extra=("--skip-log-bin",)) as running:
         with running.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE USER prover IDENTIFIED BY %s", (SECRET,))
-            cursor.execute("GRANT ALL ON *.* TO prover")
+            cursor.execute("GRANT ALL ON *.* TO prover WITH GRANT OPTION")
         yield running
 
 
@@ -56,7 +56,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
 @pytest.fixture
 def called(harness: Harness, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "pipeline.yaml").write_text(CONFIG)
-    monkeypatch.setattr(command, "open_pipeline", lambda settings, name: harness.pipeline)
+    monkeypatch.setattr(command, "open_pipeline", lambda settings, name, **_: harness.pipeline)
 
     def call(*options: str, password: str = SECRET) -> Result:
         url = f"mysql://prover@localhost/?socket={server.socket}"
@@ -78,7 +78,7 @@ def test_what_is_equal_is_said_and_what_the_source_did_elsewhere_is_not_done(cal
         assert f"{DATABASE}.one" in done.stdout
         assert "equal" in done.stdout
         assert "10 changes and 1 statements of DDL were run" in done.stderr
-        assert "1 statements of the source were not run: about another database" in done.stderr
+        assert "1 statements of the source are left out: about other tables" in done.stderr
         cursor.execute("SHOW TABLES IN elsewhere")
         assert len(cursor.fetchall()) == 1
     assert called().exit_code == 2, "the databases are full now"
@@ -111,6 +111,17 @@ def test_a_wrong_password_is_a_sentence_without_it(called: Any) -> None:
     assert done.exit_code == 10
     assert "does not let prover in (error 1045)" in done.stderr
     assert "not the right one" not in done.output
+
+
+def test_a_server_that_is_not_reached_says_nothing_of_a_password(tmp_path: Path) -> None:
+    """Error 2003 is about the address: nobody was asked for a password."""
+    (tmp_path / "pipeline.yaml").write_text(CONFIG)
+    arguments = ["prove", "shop", "--into", "mysql://root@127.0.0.1:1/", "--config", str(tmp_path / "pipeline.yaml")]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 10
+    assert "it does not answer (error 2003)" in done.stderr
+    assert "that the server runs" in done.stderr
+    assert "password" not in done.stderr
 
 
 def test_an_option_file_has_the_password(called: Any, tmp_path: Path) -> None:

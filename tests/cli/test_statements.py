@@ -39,11 +39,11 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def run_in(server: Server, script: Path) -> None:
+def run_in(server: Server, script: Path, *options: str) -> None:
     """Run a script with MariaDB's own client."""
     client = (
         program("mariadb", "mysql"), "--no-defaults", f"--socket={server.socket}", "-uroot", "--binary-mode",
-        "--max-allowed-packet=1G",
+        "--max-allowed-packet=1G", *options,
     )  # fmt: skip
     with script.open("rb") as lines:
         done = subprocess.run(client, stdin=lines, capture_output=True, check=False)

@@ -98,7 +98,7 @@ def test_changelogs_with_copies_make_the_snapshots_in_a_scratch_server(
     with private_server(extra=("--skip-log-bin",)) as empty:
         address = ScratchAddress(socket=str(empty.socket))
         with scratch_server(address, Login()) as server:
-            proof = prove(made.pipeline, server, address=address)
+            proof = prove(made.pipeline, server)
     assert proof.equal
     assert proof.whole
     assert {name: one.rows_lake == one.rows_server for name, one in proof.tables.items()} == dict.fromkeys(

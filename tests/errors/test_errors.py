@@ -134,7 +134,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (spark.OtherCodeError("/opt/python", "host", missing=True), "/opt/python on host", "install the version"),
     (spark.UnusableSparkError("yarn", "it did not start"), "The Spark at yarn", "Check spark.master"),
     (tables.SharedFaultError("snapshot", 3, "KeyError at store/files.py:120"), "KeyError at", "Run it again"),
-    (scratch.ScratchServerError("host:3306", "it does not let root in"), "host:3306", "Check the address"),
+    (
+        scratch.ScratchServerError("host:3306", "it does not let root in", scratch.CHECK_LOGIN),
+        "host:3306",
+        "Check the user",
+    ),
     (
         scratch.FullDatabasesError("host:3306", ("shopdb",)),
         "host:3306 has tables already in shopdb",

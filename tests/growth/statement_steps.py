@@ -24,6 +24,7 @@ from dts_assets.stages.statement_script import (
     without_truncations,
 )
 from dts_assets.stages.statements import StatementTable, moved_keys, moved_rows, statement_rows
+from dts_assets.wire.ddl.chosen_statements import Choice
 from dts_assets.wire.ddl.schema_model import apply
 from dts_assets.wire.ddl.table_schemas import Catalog
 from tests.growth.long_histories import Case
@@ -110,7 +111,7 @@ def _ddl(count: int) -> pa.RecordBatch:
 
 def _statements(rows: pa.RecordBatch) -> str:
     script = Script(DIALECTS["mysql"])
-    return script.text(ddl_script_rows(rows, lambda table: table.table == "t"))
+    return script.text(ddl_script_rows(rows, Choice(lambda table: table.table == "t", frozenset({"d0", "d1"})))[0])
 
 
 def _chain(count: int) -> pa.Table:

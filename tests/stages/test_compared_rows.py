@@ -72,3 +72,14 @@ def test_rows_of_no_column_are_counted() -> None:
     found = Differences()
     compare_bags(lake_rows(pa.RecordBatch.from_pydict({"x": [1, 2, 3]}), ()), server_rows([("1",)], ()), found)
     assert (found.only_lake, found.only_server) == (2, 0)
+
+
+def test_a_value_that_the_lake_does_not_know_is_counted_also_where_the_server_has_none() -> None:
+    lake, server = rows(("1", None), ("2", None), ("3", "a")), rows(("1", "x"), ("2", None), ("3", "a"))
+    for unfilled, count in (((), 1), (("day",), 2)):
+        by_key, bag = Differences(), Differences()
+        compare_by_key(lake, server, ["id"], by_key, unknown=("day",), unfilled=unfilled)
+        compare_bags(lake, server, bag, unknown=("day",), unfilled=unfilled)
+        assert by_key.nothing
+        assert bag.nothing
+        assert by_key.unknown == bag.unknown == {"day": count}

@@ -8,11 +8,13 @@ from types import MappingProxyType
 
 from dts_assets.wire.ddl.charsets import DEFAULT, charset_name, charset_named, charset_of_collation, takes_charset
 from dts_assets.wire.ddl.declared_columns import DeclaredColumn, declared_column, default_text
+from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.table_clauses import (
     DeclaredKey,
     TableOptions,
     is_key_part,
     key_part,
+    partition_parts,
     parts_of,
     table_option,
     without_partitions,
@@ -76,6 +78,7 @@ class ConvertCharset:
     """CONVERT TO CHARACTER SET; :data:`~dts_assets.wire.ddl.charsets.DEFAULT` is the database's."""
 
     charset: str
+    collation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class SetCharset:
     """DEFAULT CHARACTER SET of the table."""
 
     charset: str
+    collation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,7 @@ Action = (
     | RenameTo
     | LoseRows
     | PartitionRows
+    | OtherPart
 )
 
 _PARTITIONS_KEPT = frozenset(
@@ -144,8 +149,6 @@ _WITHOUT_EFFECT = (("WITH", "VALIDATION"), ("WITHOUT", "VALIDATION"), ("SECONDAR
 def alter_actions(tokens: list[Token]) -> list[Action]:
     """Return the actions of an ALTER TABLE in their order.
 
-    Actions that change neither schema nor rows are left out.
-
     Raises:
         Unreadable: an action is not understood.
     """
@@ -153,7 +156,7 @@ def alter_actions(tokens: list[Token]) -> list[Action]:
     if whole is not None:
         return whole
     left = without_partitions(tokens)
-    found: list[Action] = []
+    found: list[Action] = [*partition_parts(tokens[len(left) :])] if len(left) < len(tokens) else []
     for part in parts_of(left) if left else []:
         reader = Reader(part)
         found += _action(reader)
@@ -169,7 +172,7 @@ def _of_partitions(reader: Reader) -> list[Action] | None:
     """
     pair = " ".join(reader.keywords(2))
     if pair in _PARTITIONS_KEPT:
-        return []
+        return [*partition_parts(reader.rest)]
     if pair not in _PARTITIONS_LOST:
         return None
     keywords = [token.keyword for token in reader.rest]
@@ -179,7 +182,8 @@ def _of_partitions(reader: Reader) -> list[Action] | None:
             raise Unreadable("a partition without its table")
         beyond = Reader(reader.rest[keywords.index("TABLE") + 1 :])
         other = _table(beyond)
-    return [PartitionRows(pair.lower(), other, pair == "CONVERT PARTITION", pair == "CONVERT TABLE")]
+    rows = PartitionRows(pair.lower(), other, pair == "CONVERT PARTITION", pair == "CONVERT TABLE")
+    return [rows, *partition_parts(reader.rest)]
 
 
 def _table(reader: Reader) -> tuple[str | None, str]:
@@ -198,17 +202,18 @@ def _action(reader: Reader) -> list[Action]:
         reader.take()
         return _ACTIONS[word](reader)
     if word in ("ENABLE", "DISABLE") and (reader.takes(word, "KEYS")):
-        return []
+        return [OtherPart(Part.INDEX)]
     if any(reader.takes(*words) for words in _WITHOUT_EFFECT):
-        return []
+        return [OtherPart(Part.OPTION)]
     options = TableOptions()
     if reader.next is None:
         raise Unreadable("an action is missing")
     while reader.next is not None:
         if not table_option(reader, options):
             raise Unreadable("an action that is not known")
-    found: list[Action] = [SetCharset(options.charset)] if options.charset else []
-    return [*found, LoseRows("another engine")] if options.loses_rows else found
+    found: list[Action] = [SetCharset(options.charset, options.collation)] if options.charset else []
+    found += [LoseRows("another engine")] if options.loses_rows else []
+    return [*found, *options.others]
 
 
 _VERSIONS = (("SYSTEM", "VERSIONING"), ("PERIOD", "FOR"))
@@ -241,7 +246,7 @@ def _rest(reader: Reader) -> list[Token]:
 def _key(reader: Reader) -> list[Action]:
     key = key_part(reader)
     _rest(reader)
-    return [key] if key else []
+    return [key]
 
 
 def _drop(reader: Reader) -> list[Action]:
@@ -251,7 +256,7 @@ def _drop(reader: Reader) -> list[Action]:
         raise Unreadable("versions of rows")
     if reader.takes("FOREIGN", "KEY") or reader.takes_one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
         if_exists = reader.takes("IF", "EXISTS")
-        return [DropKey(if_exists)] if reader.name().upper() == "PRIMARY" else []
+        return [DropKey(if_exists)] if reader.name().upper() == "PRIMARY" else [OtherPart(Part.INDEX)]
     reader.takes("COLUMN")
     if_exists = reader.takes("IF", "EXISTS")
     name = reader.name()
@@ -286,7 +291,7 @@ def _rename(reader: Reader) -> list[Action]:
         if not reader.takes("TO"):
             raise Unreadable("a rename without its new name")
         reader.name()
-        return []
+        return [OtherPart(Part.INDEX)]
     reader.takes_one_of("TO", "AS", "=")
     return [RenameTo(*_table(reader))]
 
@@ -294,7 +299,7 @@ def _rename(reader: Reader) -> list[Action]:
 def _alter(reader: Reader) -> list[Action]:
     if reader.takes_one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
         _rest(reader)
-        return []
+        return [OtherPart(Part.INDEX)]
     reader.takes("COLUMN")
     if_exists = reader.takes("IF", "EXISTS")
     name = reader.name()
@@ -314,11 +319,12 @@ def _convert(reader: Reader) -> list[Action]:
         raise Unreadable("a conversion that is not known")
     reader.takes("=")
     name = charset_name(reader).lower()
-    charset = DEFAULT if name == DEFAULT else charset_named(name)
+    charset, collation = DEFAULT if name == DEFAULT else charset_named(name), None
     if reader.takes("COLLATE"):
         reader.takes("=")
-        charset = charset_of_collation(charset_name(reader)) or charset
-    return [ConvertCharset(charset)]
+        collation = charset_name(reader).lower()
+        charset = charset_of_collation(collation) or charset
+    return [ConvertCharset(charset, collation)]
 
 
 _ACTIONS: Mapping[str, Callable[[Reader], list[Action]]] = MappingProxyType(

@@ -190,6 +190,11 @@ def is_now(default: str | None) -> bool:
     return default is not None and _NOW.fullmatch(default) is not None
 
 
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number as statements write it, without spaces: ``-1.5e3``."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
     """Return the kind of value that rows already there get from a default, and the value.
 
@@ -209,7 +214,7 @@ def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
         value = str(int(default.upper() == "TRUE"))
     else:
         value = default.replace(" ", "").removeprefix("+")
-        if not _NUMBER.fullmatch(value):
+        if not is_number(value):
             return Fill.UNKNOWN, None
     stored = stored_default(value, type_text, quoted=quoted)
     return (Fill.UNKNOWN if stored is None else Fill.VALUE), stored

@@ -71,7 +71,7 @@ _SHOWN = str.maketrans({"\0": "\\0", "\n": "\\n", "\r": "\\r", "\\": "\\\\", "'"
 class DeclaredType:
     """A type as a statement says it: ``varchar``, ``(20,)`` and perhaps its own character set.
 
-    ``labels`` are those of an enum or set.
+    ``labels`` are those of an enum or set. ``by_bytes`` says that texts are compared by a collation of bytes.
     """
 
     base: str
@@ -80,6 +80,7 @@ class DeclaredType:
     unsigned: bool = False
     zerofill: bool = False
     charset: str | None = None
+    by_bytes: bool = False
 
     @property
     def has_charset(self) -> bool:
@@ -120,8 +121,8 @@ def declared_type(reader: Reader) -> DeclaredType:
     declared = DeclaredType(base, numbers, labels, unsigned, zerofill, charset)
     if not declared.has_charset:
         return declared
-    charset = _own_charset(reader, charset)
-    return DeclaredType(base, numbers, labels, unsigned, zerofill, charset)
+    charset, by_bytes = _own_charset(reader, charset)
+    return DeclaredType(base, numbers, labels, unsigned, zerofill, charset, by_bytes)
 
 
 def _base(reader: Reader) -> tuple[str, str | None]:
@@ -161,12 +162,12 @@ def _long_text(reader: Reader) -> str:
     return "mediumtext"
 
 
-def _own_charset(reader: Reader, implied: str | None) -> str | None:
+def _own_charset(reader: Reader, implied: str | None) -> tuple[str | None, bool]:
     """Take the words behind the type of a text that name its character set, in any order.
 
-    ``BINARY`` alone means a collation.
+    ``BINARY`` alone means a collation, which the second value tells.
     """
-    charset = implied
+    charset, by_bytes = implied, False
     while True:
         if takes_charset(reader):
             charset = charset_named(charset_name(reader))
@@ -176,8 +177,10 @@ def _own_charset(reader: Reader, implied: str | None) -> str | None:
             charset = "ucs2"
         elif reader.takes("BYTE"):
             charset = BINARY
-        elif not reader.takes("BINARY"):
-            return charset
+        elif reader.takes("BINARY"):
+            by_bytes = True
+        else:
+            return charset, by_bytes
 
 
 def _number(argument: list[Token]) -> int:

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 
 from dts_assets.wire.ddl.charsets import DEFAULT
 from dts_assets.wire.ddl.declared_columns import DeclaredColumn, column_of, declared_column
-from dts_assets.wire.ddl.table_clauses import DeclaredKey, TableOptions, is_key_part, key_part, parts_of, table_option
+from dts_assets.wire.ddl.other_parts import OtherPart
+from dts_assets.wire.ddl.table_clauses import (
+    DeclaredKey,
+    TableOptions,
+    is_key_part,
+    key_part,
+    partition_parts,
+    parts_of,
+    table_option,
+)
 from dts_assets.wire.ddl.table_schemas import ServerRules, TableSchema, folded
 from dts_assets.wire.ddl.tokens import Reader, Unreadable
 
@@ -40,34 +49,59 @@ def like(reader: Reader) -> LikeTable | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredTable:
+    """A table as CREATE TABLE declares it behind its name: columns, primary keys, options, and all other parts."""
+
+    columns: list[DeclaredColumn]
+    keys: list[DeclaredKey]
+    options: TableOptions
+    others: list[OtherPart]
+
+
 def created(reader: Reader, database_charset: str | None, rules: ServerRules) -> TableSchema:
     """Return the schema that stands behind the name of a new table.
 
     Raises:
         Unreadable: the statement is not understood, or a query says columns.
     """
+    declared = declared_table(reader)
+    charset = declared.options.charset
+    charset = database_charset if charset == DEFAULT else charset or database_charset
+    return _schema(declared.columns, declared.keys, charset, rules)
+
+
+def declared_table(reader: Reader) -> DeclaredTable:
+    """Return what stands behind the name of a new table, as it is declared.
+
+    Raises:
+        Unreadable: the statement is not understood, or a query says columns.
+    """
     columns: list[DeclaredColumn] = []
     keys: list[DeclaredKey] = []
+    others: list[OtherPart] = []
     if reader.next is not None and reader.next.text == "(":
         for part in parts_of(reader.parenthesized()):
             one = Reader(part)
             if is_key_part(one):
-                if key := key_part(one):
-                    keys.append(key)
+                key = key_part(one)
+                keys += [key] if isinstance(key, DeclaredKey) else []
+                others += [key] if isinstance(key, OtherPart) else []
             elif one.keywords(2) == ("PERIOD", "FOR"):
                 raise Unreadable("versions of rows")
             elif one.keywords(1)[0] in _QUERY:
                 raise Unreadable("a query makes the columns")
             else:
                 columns.append(declared_column(part))
-    charset = _charset(reader, database_charset)
+    options = _options(reader)
     if not columns:
         raise Unreadable("a table without columns")
-    return _schema(columns, keys, charset, rules)
+    parts = [part for column in columns for part in column.others]
+    return DeclaredTable(columns, keys, options, [*parts, *others, *options.others])
 
 
-def _charset(reader: Reader, database_charset: str | None) -> str | None:
-    """Take the options of the table to the end of the statement, and return its default character set.
+def _options(reader: Reader) -> TableOptions:
+    """Take the options of the table to the end of the statement.
 
     Raises:
         Unreadable: an option is not known, or a query follows.
@@ -80,14 +114,13 @@ def _charset(reader: Reader, database_charset: str | None) -> str | None:
         if word in (*_QUERY, "AS", "IGNORE", "REPLACE") or reader.next.text == "(":
             raise Unreadable("a query makes the columns")
         if (word, second) == ("PARTITION", "BY"):
+            options.others += partition_parts(reader.rest)
             _without_query(reader)
             break
         if not table_option(reader, options):
             raise Unreadable("an option that is not known")
         reader.takes(",")
-    if options.charset == DEFAULT:
-        return database_charset
-    return options.charset or database_charset
+    return options
 
 
 def _without_query(reader: Reader) -> None:

@@ -5,11 +5,12 @@ A declaration is understood to its last word or not at all: a word that is not k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dts_assets.wire.ddl.charsets import charset_name, charset_of_collation
 from dts_assets.wire.ddl.column_definitions import Fill, default_value, fill_of_default, fill_without_default
 from dts_assets.wire.ddl.column_types import DeclaredType, declared_type, resolved
+from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules
 from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text, words
 
@@ -26,7 +27,7 @@ class DeclaredColumn:
     """A column as a statement declares it.
 
     ``charset`` is that of the type or of a collation, None where the table's counts. ``nullable`` is None where the statement
-    does not say it. ``place`` is None where no place is said.
+    does not say it. ``place`` is None where no place is said. ``others`` are the parts that no schema has.
     """
 
     name: str
@@ -39,6 +40,8 @@ class DeclaredColumn:
     auto_increment: bool = False
     is_key: bool = False
     place: Place | None = None
+    collation: str | None = None
+    others: list[OtherPart] = field(default_factory=list)
 
 
 def declared_column(tokens: list[Token]) -> DeclaredColumn:
@@ -80,16 +83,19 @@ def _attribute(reader: Reader, column: DeclaredColumn) -> None:
             column.auto_increment, column.nullable = True, False
         case "UNIQUE":
             reader.takes("KEY")
+            column.others.append(OtherPart(Part.INDEX))
         case "KEY":
             column.is_key, column.nullable = True, False
         case "PRIMARY" if reader.takes("KEY"):
             column.is_key, column.nullable = True, False
         case "COLLATE":
-            collation = charset_of_collation(charset_name(reader))
-            if column.type.has_charset and collation is not None:
-                column.charset = collation
+            name = charset_name(reader)
+            charset = charset_of_collation(name)
+            if column.type.has_charset:
+                column.charset, column.collation = charset or column.charset, name.lower()
         case "INVISIBLE":
             column.invisible = True
+            column.others.append(OtherPart(Part.OPTION))
         case "AS":
             _generated(reader, column)
         case "GENERATED" if reader.takes("ALWAYS", "AS"):
@@ -100,7 +106,7 @@ def _attribute(reader: Reader, column: DeclaredColumn) -> None:
             column.place = Place(reader.name())
             reader.end()
         case _:
-            _without_effect(word, reader)
+            column.others.append(_without_effect(word, reader))
 
 
 def _generated(reader: Reader, column: DeclaredColumn) -> None:
@@ -112,8 +118,8 @@ def _generated(reader: Reader, column: DeclaredColumn) -> None:
 _WITH_ONE_VALUE = words("COMMENT COLUMN_FORMAT STORAGE ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE SRID REF_SYSTEM_ID")
 
 
-def _without_effect(word: str, reader: Reader) -> None:
-    """Take the rest of an attribute that changes no schema.
+def _without_effect(word: str, reader: Reader) -> OtherPart:
+    """Take the rest of an attribute that changes no schema, and return it.
 
     Raises:
         Unreadable: the attribute is not known.
@@ -134,12 +140,12 @@ def _without_effect(word: str, reader: Reader) -> None:
         reader.parenthesized()
         reader.takes("NOT")
         reader.takes("ENFORCED")
+        return OtherPart(Part.CHECK)
     elif word == "REFERENCES":
-        references(reader)
-    elif word in ("WITH", "WITHOUT") and reader.takes("SYSTEM", "VERSIONING"):
-        return
-    else:
+        return references(reader)
+    elif not (word in ("WITH", "WITHOUT") and reader.takes("SYSTEM", "VERSIONING")):
         raise Unreadable("an attribute that is not known")
+    return OtherPart(Part.OPTION)
 
 
 def _value_of_option(reader: Reader) -> None:
@@ -150,25 +156,29 @@ def _value_of_option(reader: Reader) -> None:
 _RULES = (("RESTRICT",), ("CASCADE",), ("NO", "ACTION"), ("SET", "NULL"), ("SET", "DEFAULT"))
 
 
-def references(reader: Reader) -> None:
-    """Take the table, the columns and the rules behind REFERENCES.
+_ACTING = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
+
+
+def references(reader: Reader) -> OtherPart:
+    """Take the table, the columns and the rules behind REFERENCES, and return the foreign key.
 
     Raises:
         Unreadable: no table follows, or a rule is not known.
     """
-    reader.name()
-    if reader.takes("."):
-        reader.name()
+    name, part = reader.name(), Part.FOREIGN_KEY
+    table = (name, reader.name()) if reader.takes(".") else (None, name)
     if reader.next is not None and reader.next.text == "(":
         reader.parenthesized()
     while True:
         if reader.takes("MATCH"):
             reader.take()
         elif reader.takes("ON", "UPDATE") or reader.takes("ON", "DELETE"):
-            if not any(reader.takes(*rule) for rule in _RULES):
+            rule = next((rule for rule in _RULES if reader.takes(*rule)), None)
+            if rule is None:
                 raise Unreadable("a rule of a foreign key that is not known")
+            part = Part.CASCADE if rule in _ACTING else part
         else:
-            return
+            return OtherPart(part, table)
 
 
 def default_text(reader: Reader) -> str | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from dts_assets.wire.ddl.charsets import DEFAULT, charset_name, charset_named, charset_of_collation, takes_charset
 from dts_assets.wire.ddl.declared_columns import references
+from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, split, words
 
 MOST_PARTS = 10_000
@@ -22,23 +24,33 @@ _OPTIONS = words(
 )
 
 
+_ELSEWHERE = words("DIRECTORY CONNECTION UNION")
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredKey:
-    """A primary key as a statement declares it: its columns in order, and IF NOT EXISTS."""
+    """A primary key as a statement declares it: its columns in order, and IF NOT EXISTS.
+
+    ``lengths`` are those of the beginnings of columns that count, 0 for whole ones; empty where all are whole.
+    """
 
     columns: tuple[str, ...]
     if_absent: bool
+    lengths: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
 class TableOptions:
     """The options that matter: a default character set, and an engine that is not known to keep rows.
 
-    ``charset`` is None where none is said, and :data:`~dts_assets.wire.ddl.charsets.DEFAULT` for the database's.
+    ``charset`` is None where none is said, and :data:`~dts_assets.wire.ddl.charsets.DEFAULT` for the database's. ``others`` are
+    all other options.
     """
 
     charset: str | None = None
     loses_rows: bool = False
+    collation: str | None = None
+    others: list[OtherPart] = field(default_factory=list)
 
 
 def parts_of(tokens: list[Token]) -> list[list[Token]]:
@@ -61,8 +73,8 @@ def is_key_part(reader: Reader) -> bool:
     return (first, second) in (("PRIMARY", "KEY"), ("VECTOR", "INDEX"))
 
 
-def key_part(reader: Reader) -> DeclaredKey | None:
-    """Take a key, an index or a constraint; return a primary key, None for all else.
+def key_part(reader: Reader) -> DeclaredKey | OtherPart:
+    """Take a key, an index or a constraint, and return it.
 
     Raises:
         Unreadable: it is not known.
@@ -73,15 +85,15 @@ def key_part(reader: Reader) -> DeclaredKey | None:
             reader.name()
     if reader.takes("PRIMARY", "KEY"):
         if_absent = _if_not_exists(reader)
-        columns = _key_columns(reader)
-        return DeclaredKey(columns, if_absent)
+        columns, lengths = _key_columns(reader)
+        return DeclaredKey(columns, if_absent, lengths)
     word = reader.take().keyword
     if word == "CHECK":
         reader.parenthesized()
         reader.takes("NOT")
         reader.takes("ENFORCED")
         reader.end()
-        return None
+        return OtherPart(Part.CHECK)
     if word not in ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "VECTOR"):
         raise Unreadable("a constraint that is not known")
     reader.takes_one_of("INDEX", "KEY")
@@ -92,29 +104,30 @@ def key_part(reader: Reader) -> DeclaredKey | None:
     if word == "FOREIGN":
         if not reader.takes("REFERENCES"):
             raise Unreadable("a foreign key without its table")
-        references(reader)
+        found = references(reader)
         reader.end()
-    return None
+        return found
+    return OtherPart(Part.INDEX)
 
 
 def _if_not_exists(reader: Reader) -> bool:
     return reader.takes("IF", "NOT", "EXISTS")
 
 
-def _key_columns(reader: Reader) -> tuple[str, ...]:
-    """Take the columns of a primary key, and what stands around them.
+def _key_columns(reader: Reader) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Take the columns of a primary key with their lengths, and what stands around them.
 
     Raises:
         Unreadable: an option of the key is not known.
     """
     while reader.next is not None and reader.next.text != "(":
         reader.take()  # a name that counts for nothing, and the kind of tree
-    columns = []
+    columns, lengths = [], []
     for part in parts_of(reader.parenthesized()):
         one = Reader(part)
         columns.append(one.name())
-        if one.next is not None and one.next.text == "(":
-            one.parenthesized()
+        length = one.parenthesized() if one.next is not None and one.next.text == "(" else []
+        lengths.append(int(length[0].text) if len(length) == 1 and length[0].text.isdecimal() else 0)
         one.takes_one_of("ASC", "DESC")
         one.end()
     while reader.next is not None:
@@ -126,7 +139,7 @@ def _key_columns(reader: Reader) -> tuple[str, ...]:
             reader.take()
         elif word not in ("VISIBLE", "INVISIBLE", "IGNORED"):
             raise Unreadable("an option of a key that is not known")
-    return tuple(columns)
+    return tuple(columns), tuple(lengths) if any(lengths) else ()
 
 
 def table_option(reader: Reader, options: TableOptions) -> bool:
@@ -146,12 +159,15 @@ def table_option(reader: Reader, options: TableOptions) -> bool:
         name = charset_name(reader)
         charset = None if name.lower() == DEFAULT else charset_of_collation(name)
         options.charset = charset or options.charset
+        options.collation = None if name.lower() == DEFAULT else name.lower()
         return True
     if at_default:
         raise Unreadable("a default that is not known")
     first, second = reader.keywords(2)
+    reaches = first in ("UNION", "CONNECTION")
     if (first, second) in (("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY")):
         reader.take()
+        reaches = True
     elif (first, second) == ("START", "TRANSACTION"):
         return reader.takes("START", "TRANSACTION")
     elif first == "FORCE":
@@ -160,6 +176,7 @@ def table_option(reader: Reader, options: TableOptions) -> bool:
         reader.take()
         reader.takes("=")
         reader.parenthesized()
+        options.others.append(OtherPart(Part.OPTION, reaches=True))
         return True
     elif first not in _OPTIONS:
         return False
@@ -168,9 +185,31 @@ def table_option(reader: Reader, options: TableOptions) -> bool:
     value = reader.take()
     if value.kind is TokenKind.MARK:
         raise Unreadable("an option without its value")
-    if first in ("ENGINE", "TYPE") and value.text.strip("'\"`").upper() not in _KEEPING_ENGINES:
-        options.loses_rows = True
+    if first in ("ENGINE", "TYPE"):
+        engine = engine_part(value)
+        options.loses_rows = options.loses_rows or (engine is not None and engine.reaches)
+        options.others += [engine] if engine else []
+    else:
+        options.others.append(OtherPart(Part.OPTION, reaches=reaches))
     return True
+
+
+def engine_part(name: Token) -> OtherPart | None:
+    """Return the part of a statement that says another engine than InnoDB; None for InnoDB."""
+    engine = name.text.strip("'\"`").upper()
+    return None if engine == "INNODB" else OtherPart(Part.ENGINE, reaches=engine not in _KEEPING_ENGINES)
+
+
+def partition_parts(tokens: Sequence[Token]) -> list[OtherPart]:
+    """Return the parts of a statement that words about partitions are: the partitions, and their engines and folders."""
+    found = [OtherPart(Part.PARTITIONS, reaches=any(token.keyword in _ELSEWHERE for token in tokens))]
+    for place, token in enumerate(tokens[:-1]):
+        if token.keyword == "ENGINE":
+            value = (
+                tokens[place + 2] if tokens[place + 1].text == "=" and place + 2 < len(tokens) else tokens[place + 1]
+            )
+            found += [engine] if (engine := engine_part(value)) else []
+    return found
 
 
 def without_partitions(tokens: list[Token]) -> list[Token]:

@@ -23,9 +23,10 @@ A table of 4,096 columns and 8,192 partitions has 140,000 tokens, and an enum of
 hundred bytes and a microsecond or two, so a text of megabytes would take gigabytes.
 """
 
-# Possessive, so that a text of any length is read once and takes no memory for ways back.
+# Spaces are those of a server, which takes U+00A0 for a letter. Possessive, so that a text of any length is read once and takes
+# no memory for ways back.
 _PIECES = re.compile(
-    r"""(?P<space>\s++|--(?=\s|$)[^\n]*+|\#[^\n]*+)
+    r"""(?P<space>[\t-\r\x20]++|--(?=[\x00-\x20\x7f]|$)[^\n]*+|\#[^\n]*+)
     |(?P<opens>/\*M?!(?P<version>\d{5,6})?)
     |(?P<comment>/\*(?:[^*]++|\*(?!/))*+\*/)
     |(?P<endless>/\*)
