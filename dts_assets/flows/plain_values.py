@@ -20,12 +20,14 @@ from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.ruled_changelogs import apply_rules_to, forget_plain_versions, note_plain_versions
 from dts_assets.flows.turns import tables_turn
-from dts_assets.model.collections import is_collection
-from dts_assets.model.column_rules import ColumnRule, rule_on
+from dts_assets.model.collections import DOCUMENT, is_collection
+from dts_assets.model.column_rules import ColumnRule, RuleKind, rule_on
 from dts_assets.model.columns import Column, is_json, same_name
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
-from dts_assets.stages.stored_rules import passed
+from dts_assets.stages.document_rows import UPDATE
+from dts_assets.stages.document_tokens import UntokenizableError
+from dts_assets.stages.stored_rules import passed, passed_documents
 from dts_assets.store.columns import flat_names
 
 
@@ -43,15 +45,16 @@ class PlainColumn:
 def find_plain_values(pipeline: Pipeline, tables: Collection[TableId] = ()) -> list[PlainColumn]:
     """Return the columns in which values stand that look plain.
 
-    Without ``tables`` all are looked at. Changelogs, snapshots and histories are read, a part at a time. Documents are left out.
+    Without ``tables`` all are looked at. Changelogs, snapshots and histories are read, a part at a time.
     """
     found = []
     for table, rules in _rules(pipeline, tables).items():
         columns = registered_columns(pipeline)[table]
         for layer in pipeline.layers:
             is_flat = layer.by_key or layer.has_versions
-            if (is_flat or layer is CHANGELOG) and not is_collection(columns):
-                counts = _counted(pipeline, layer.name, table, columns, rules)
+            if is_flat or layer is CHANGELOG:
+                count = _counted_documents if is_collection(columns) else _counted
+                counts = count(pipeline, layer.name, table, columns, rules)
                 found += [
                     PlainColumn(table, layer.name, name, rules[name].kind.value, n) for name, n in counts.items() if n
                 ]
@@ -84,6 +87,29 @@ def _counted(
             if column is not None:
                 counts[column] += _plain(values, rules[column], is_json=column in of_json)
     return counts
+
+
+def _counted_documents(
+    pipeline: Pipeline, layer: str, table: TableId, columns: Sequence[Column], rules: Mapping[str, ColumnRule]
+) -> dict[str, int]:
+    """Return the number of documents and updates that look plain; a collection with another rule stands still.
+
+    A document that cannot pass the rule counts as plain.
+    """
+    rule = rules.get(DOCUMENT)
+    if rule is None or rule.kind is not RuleKind.TOKENIZE:
+        return {}
+    names, count = (("after", UPDATE) if layer == CHANGELOG.name else (DOCUMENT,)), 0
+    for batch in pipeline.lake.batches(pipeline.table_path(layer, table), columns=names):
+        for name in names:
+            values = batch[name]
+            try:
+                looks_passed = passed_documents(values, rule, are_updates=name == UPDATE)
+            except UntokenizableError:
+                count += len(values) - int(values.null_count)
+            else:
+                count += int(pc.sum(pc.invert(looks_passed)).as_py() or 0)
+    return {DOCUMENT: count}
 
 
 def _stored_names(layer: str, column: Column) -> tuple[str, ...]:

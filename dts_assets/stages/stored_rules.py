@@ -16,6 +16,7 @@ from dts_assets.stages.document_tokens import tokenized_documents, tokenized_jso
 from dts_assets.stages.keyed_values import TOKEN_PREFIX, hashed, key_of_unfit, tokenized
 
 _IMAGES = ("before", "after")
+_TOKEN = f"{TOKEN_PREFIX}[0-9a-f]{{32}}"
 
 Rules = Mapping[str, ColumnRule]
 """Rules by the names of columns without case."""
@@ -35,8 +36,7 @@ def with_rules(
     columns = {name: rows[name] for name in rows.schema.names}
     if UPDATE in columns and DOCUMENT in rules:
         for name in ("after", UPDATE):
-            are_updates = np.full(rows.num_rows, name == UPDATE)
-            columns[name] = tokenized_documents(rows[name], rules[DOCUMENT], are_updates=are_updates)
+            columns[name] = _documents(rows[name], rules[DOCUMENT], are_updates=name == UPDATE, spares=spares)
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
     texts = _unfit_texts(rows["invalid"], rules)
     for side in _IMAGES:
@@ -101,10 +101,29 @@ def passed(values: pa.Array, rule: ColumnRule, *, is_json: bool = False) -> pa.B
         return pc.equal(values, rule.text)
     if rule.kind is RuleKind.DROP:
         return pc.if_else(values.is_valid(), False, pa.scalar(None, pa.bool_()))
-    has_token = pc.match_substring_regex(values, f"{TOKEN_PREFIX}[0-9a-f]{{32}}")
+    has_token = pc.match_substring_regex(values, _TOKEN)
     if is_json:
         return pc.or_(has_token, pc.equal(tokenized_json(values, rule), values))
     return pc.or_(has_token, pc.invert(pc.match_substring_regex(values, rule.pattern)))
+
+
+def passed_documents(values: pa.Array, rule: ColumnRule, *, are_updates: bool) -> pa.BooleanArray:
+    """Return whether documents, or updates of them, look as if a rule had made them; null for null.
+
+    A document in whose texts and names the pattern finds nothing has passed.
+
+    Raises:
+        UntokenizableError: A document would be none, or another one.
+    """
+    found = _documents(values, rule, are_updates=are_updates, spares=False)
+    return pc.or_(pc.match_substring_regex(values, _TOKEN), pc.equal(found, values))
+
+
+def _documents(values: pa.Array, rule: ColumnRule, *, are_updates: bool, spares: bool) -> pa.Array:
+    made = tokenized_documents(values, rule, are_updates=np.full(len(values), are_updates))
+    if not spares:
+        return made
+    return pc.if_else(pc.fill_null(pc.match_substring_regex(values, _TOKEN), False), values, made)
 
 
 def _column_of(key: str) -> tuple[str, str]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows.plain_values import find_plain_values, replace_plain_values
+from dts_assets.flows.this_process import this_process
 from dts_assets.model.tables import TableId
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
@@ -324,3 +326,21 @@ def test_a_pattern_matches_a_whole_text_and_a_whole_name_of_documents_and_update
     assert second == {"_id": 2, "card": token, "text": 'no 4111222233334444 "alone"'}
     (old,) = [row for row in rows_of(lake, "history") if row["_id"] == "1" and row["_valid_to"]]
     assert re.fullmatch(r"tok_[0-9a-f]{32}", json.loads(old["document"])["q"])
+
+
+@pytest.mark.more
+def test_plain_documents_of_a_rule_that_comes_later_are_found_and_replaced(tmp_path: Path) -> None:
+    """Nothing is decoded for it, so it is the way out where entries have left."""
+    rule = {"tokenize": {"pattern": "4111 1111|7333|9222", "key": KEY}}
+    made(tmp_path, *CARDS, history=["*"])
+    lake = opened(tmp_path, CARDS, columns={"*.document": rule}, history=["*"])
+    found = find_plain_values(lake.pipeline)
+    assert {(one.layer, one.column, one.values) for one in found} == {
+        ("changelog", "document", 3), ("snapshot", "document", 2), ("history", "document", 3),
+    }  # fmt: skip
+    assert replace_plain_values(lake.pipeline, spark=this_process, progress=lake.lines.append) == {}
+    assert find_plain_values(lake.pipeline) == []
+    rows = [rows_of(lake, layer) for layer in ("changelog", "snapshot", "history")]
+    assert not any(card in repr(rows) for card in ("4111 1111", "7333", "9222"))
+    apart = made(tmp_path / "apart", *CARDS, columns={"*.document": rule}, history=["*"])
+    assert documents(lake) == documents(apart)

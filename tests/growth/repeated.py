@@ -356,7 +356,7 @@ ACTIONS: dict[str, Element] = {
     "columns behind another": _parts("ADD a{} INT AFTER c0"),
     "columns that go": _parts("DROP c{}"),
     "columns that change": _parts("MODIFY c{} BIGINT FIRST"),
-    "columns that get names": _parts("RENAME COLUMN c{} TO r{}x"),
+    "columns that get names": _parts("RENAME COLUMN c{0} TO r{0}x"),
     "keys": _parts("ADD KEY (c{})"),
     "columns of a key": lambda parts, size: parts.append(f"ADD PRIMARY KEY ({','.join(f'c{n}' for n in range(size // 6))})"),
     "labels": lambda parts, size: parts.append(f"ADD e{size} ENUM({','.join(repr(str(n)) for n in range(size // 8))})"),
