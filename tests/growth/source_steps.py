@@ -17,6 +17,7 @@ from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.document_fields import with_fields
 from dts_assets.stages.document_rows import as_stored, with_images
 from dts_assets.stages.document_tokens import tokenized_documents, tokenized_json
+from dts_assets.stages.stored_rules import passed_documents
 from dts_assets.wire.documents.extended_json import id_of, relaxed, text_of
 from dts_assets.wire.documents.many_documents import documents_of
 from dts_assets.wire.documents.shell_syntax import document_of
@@ -112,6 +113,7 @@ def _read_documents(messages: pa.Array) -> None:
     partial = pc.fill_null(pc.greater(pc.list_value_length(made.batch["absent"]), 0), False)
     assert len(tokenized_documents(documents, rule, are_updates=np.asarray(partial))) == len(messages)
     assert len(tokenized_json(documents, rule)) == len(messages)
+    assert len(passed_documents(documents, rule, are_updates=False)) == len(messages)
 
 
 def _rows_of_documents(count: int) -> tuple[pa.RecordBatch, RowShape]:
