@@ -106,5 +106,6 @@ def _show(config: Path | None, subscription: str) -> None:
         chunks = f"{len(one.chunks) - len(one.left)} of {len(one.chunks)}"
         at = "" if one.high is None else str(one.high)
         origin = f"{one.origin}, {SAID}" if one.server.startswith(SAID) else one.origin
-        shown.add_row(str(one.table), one.kind, one.state, origin, at, window, chunks, f"{one.rows:,}")
+        state = one.state if one.gone_at is None else f"left on {one.gone_at:%Y-%m-%d}"
+        shown.add_row(str(one.table), one.kind, state, origin, at, window, chunks, f"{one.rows:,}")
     Console(highlight=False).print(shown)

@@ -20,7 +20,7 @@ from dts_assets.errors.databases import CopyError
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.copied_rules import lake_table_of, rules_of_copy, rules_to_pass
-from dts_assets.flows.copies import BOUNDS, change, clear
+from dts_assets.flows.copies import BOUNDS, change, clear, give_up
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
@@ -132,9 +132,13 @@ def _keep_table(
         wanted = {one.part for one in pipeline.ledger.copied_tables() if one.table == table and one.has_rows}
         if left := parts - wanted:  # a step was stopped before its rows were gone
             pipeline.lake.replace(path, {"copy": left}, ())
-    for one in copied:
-        if one.state is CopyState.COPIED and one.has_rows and rules_of_copy(pipeline, one).any:
+    for one in (one for one in copied if one.has_rows):
+        left = rules_of_copy(pipeline, one)
+        if one.state is CopyState.COPIED and left.any:
             _apply_rules(pipeline, one, spark, progress)
+        if one.state is CopyState.READING and (left.any or left.clash is not None):
+            give_up(pipeline, one)  # nobody can go on with it: a copy is of one set of rules
+            progress(f"copies: {table} has other rules since its copy was begun, so it is given up; copy it again")
 
 
 def _has_rows(pipeline: Pipeline, path: tuple[str, ...]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.copies import cancel_copies
 from dts_assets.flows.copying import _resume
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger, unusable_tables
@@ -23,6 +25,7 @@ from tests.flows.copied import Read, copy_rows
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
+from tests.flows.plain_values import plain_values
 from tests.flows.short import SECOND, insert, items, open_short, short_source
 from tests.flows.source import Source, write_capture
 
@@ -164,6 +167,30 @@ def test_a_copy_leaves_with_the_entries_of_its_window(bench: Bench) -> None:
 
 def _last(source: Source, until: datetime) -> tuple[int, int]:
     return max(one.position for one in source.changes if one.arrived < until)
+
+
+@pytest.mark.more
+def test_bounds_of_ended_copies_go_with_the_next_run_and_with_the_expiry(bench: Bench) -> None:
+    """An earlier version left them; those of a copy that is being read stay."""
+    _, harness, _ = copied_lake(bench, "bounded")
+    (one,) = harness.pipeline.ledger.copied_tables()
+    chunks = tuple(replace(chunk, key_from="a key of a person", key_until=None) for chunk in one.chunks)
+    ended = replace(one, chunks=chunks)
+    reading = replace(one, copy="r", table=table_id("others"), state=CopyState.READING, chunks=chunks, ended=None)
+    harness.pipeline.ledger.change_copied_tables(lambda _: [ended, reading])
+    harness.all(1)
+    kept = {each.copy: each.is_bounded for each in harness.pipeline.ledger.copied_tables()}
+    assert kept == {one.copy: False, "r": True}
+    assert cancel_copies(harness.pipeline, [table_id("others")])
+    assert bounds(harness), "former versions have them"
+    now = datetime.now(UTC) + timedelta(days=3)
+    done = maintain(harness.pipeline, only=[Step.EXPIRY], spark=this_process, progress=harness.lines.append, now=now)
+    assert [each.failed for each in done] == [()]
+    assert not bounds(harness)
+
+
+def bounds(harness: Harness) -> dict[str, list[str]]:
+    return plain_values(Path(harness.pipeline.lake.location.warehouse), ["a key of a person"])
 
 
 @pytest.mark.more

@@ -14,6 +14,7 @@ from dts_assets.flows.copies import cancel_copies
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.flows.repairs import enter_repair
 from dts_assets.flows.this_process import this_process
 from dts_assets.model.columns import ColumnShape
@@ -21,6 +22,7 @@ from dts_assets.model.copied_tables import CopyKind, CopyState
 from dts_assets.model.lake_layers import LAKE_LAYERS
 from dts_assets.model.maintenance import Step
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
 from dts_assets.stages.copied_rules import NO_COPY_RULES
 from tests.flows import copied
 from tests.flows.copied import Read, copy_rows, texts
@@ -102,9 +104,9 @@ def plain_files(harness: Harness, *, secrets: tuple[str, ...] = ("plain-", KEY))
     return {layer for name in found for layer in Path(name).parts if layer in LAYERS}
 
 
-def shown(harness: Harness) -> list[Row]:
+def shown(harness: Harness, database: str = "bank") -> list[Row]:
     names = ("id", "b", "c", "d", "e", "m", "n")
-    found = harness.rows("snapshot", *ITEMS.path)
+    found = harness.rows("snapshot", database, "items")
     return sorted(({name: one[name] for name in names if name in one} for one in found), key=lambda one: one["id"])
 
 
@@ -265,6 +267,57 @@ def test_a_repair_passes_the_rules_and_its_removals_count(bench: Bench) -> None:
     assert plain_files(harness) == set()
     harness.settle()
     assert shown(harness) == [ruled(changed if number == 2 else row(number)) for number in (1, 2, 4, 5, 6, 9, 10)]
+
+
+@pytest.mark.more
+def test_a_copy_that_was_begun_under_other_rules_is_given_up_by_the_next_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, read = source_of()
+    harness = opened(bench, source)
+    without_rules(monkeypatch)
+    copy_rows(harness, TABLE, [read], finished=False)
+    harness.settle()
+    assert harness.pipeline.ledger.copied_tables()[0].state is CopyState.READING, (
+        "it goes on when it is asked for again"
+    )
+    text_rules = {glob: one for glob, one in COLUMNS.items() if glob not in ("bank.items.e", "bank.items.m")}
+    again = opened(bench, source, columns=text_rules)
+    again.settle()
+    (one,) = again.pipeline.ledger.copied_tables()
+    assert one.state is CopyState.CANCELLED
+    assert again.rows("copies", *ITEMS.path) == []
+    assert "has other rules since its copy was begun" in "\n".join(again.lines)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "routes",
+    [
+        pytest.param({"rename": {"bank.*": "shop.*"}}, id="rename"),
+        pytest.param({"merge": {"shop.items": ["bank.ite*"]}}, id="merge"),
+    ],
+)
+def test_copies_have_the_rules_of_the_table_that_their_rows_come_to(routes: dict[str, Any], bench: Bench) -> None:
+    """A filter may look at the columns that tell the shard."""
+    source, read = source_of()
+    columns = {glob.replace("bank.", "shop."): rule for glob, rule in COLUMNS.items()}
+    rows = {"shop.items": ROWS["bank.items"] + (" AND _source_table = 'items'" if "merge" in routes else "")}
+    harness = opened(bench, source, columns=columns, rows=rows, **routes)
+    copy_rows(harness, TABLE, [read])
+    (one,) = harness.pipeline.ledger.copied_tables()
+    assert one.rows == 6
+    assert plain_files(harness) == set()
+    assert harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    assert shown(harness, "shop") == [ruled(row(number)) for number in (*range(1, 7), 9, 10)]
+    assert plain_files(harness) == set()
+    table = TableId("shop", "", "items")
+    assert remove_tables(harness.pipeline, [table], progress=harness.lines.append) == 3
+    assert harness.pipeline.ledger.copied_tables()[0].state is CopyState.DROPPED
+    add_tables(harness.pipeline, [table], progress=harness.lines.append)
+    (paused,) = harness.pipeline.ledger.paused_tables()
+    assert "--table bank.items" in paused.reason
 
 
 def test_a_cancelled_copy_leaves_the_disk(bench: Bench) -> None:
