@@ -129,6 +129,47 @@ def test_another_server_is_refused_and_nothing_comes_from_it(tmp_path: Path) -> 
         assert harness.pipeline.ledger.copied_tables() == []
 
 
+@pytest.mark.more
+def test_another_key_pauses_a_copied_table_until_resync_and_a_removed_one_waits_for_its_copy(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the commands that the reasons of the pauses name."""
+    config = harness.pipeline.settings.folder / "pipeline.yaml"
+    config.write_text(config.read_text() + '    columns: {"shopdb.old.note": {hash: {key: "${PII_KEY}"}}}\n')
+
+    def opened(key: str) -> Harness:
+        monkeypatch.setenv("PII_KEY", key)
+        return shop_of(config)
+
+    lake = opened("a key that nobody guesses")
+    assert call(lake, "copy", "shop").exit_code == 0
+    lake.settle()
+    before = rows(lake)
+    assert {one: hashed is None for one, hashed in before} == {"1": False, "2": True, "3": False}
+    other = opened("another key that nobody guesses")
+    other.settle()
+    assert rows(other) == before
+    (paused,) = other.pipeline.ledger.paused_tables()
+    assert "has passed another rule on note" in paused.reason
+    assert "dts-assets resync shop shopdb.old" in paused.reason
+    done = call(other, "resync", "shop", "shopdb.old")
+    assert done.exit_code == 0, done.output
+    other.settle()
+    assert not other.pipeline.ledger.paused_tables()
+    after = rows(other)
+    assert [one for one, _ in after] == [one for one, _ in before]
+    assert {hashed for _, hashed in before} & {hashed for _, hashed in after} == {None}
+    assert call(other, "tables", "remove", "shopdb.old").exit_code == 0
+    other.settle()
+    assert "stands still" in (shown := call(other, "tables", "add", "shopdb.old")).output + shown.stderr
+    (paused,) = other.pipeline.ledger.paused_tables()
+    assert "dts-assets copy shop --table shopdb.old" in paused.reason
+    assert call(other, "copy", "shop", "--table", "shopdb.old").exit_code == 0
+    other.settle()
+    assert not other.pipeline.ledger.paused_tables()
+    assert rows(other) == after
+
+
 def test_a_copy_that_is_being_read_is_given_up(harness: Harness) -> None:
     harness.pipeline.check_shape()
     shapes = (ColumnShape("id", "int(11)", True),)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows import kept_copies
 from dts_assets.flows.copies import cancel_copies
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.maintenance import maintain
@@ -24,6 +25,7 @@ from dts_assets.model.maintenance import Step
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.copied_rules import NO_COPY_RULES
+from dts_assets.store.lake import Lake
 from tests.flows import copied
 from tests.flows.copied import Read, copy_rows, texts
 from tests.flows.harness import Bench, Harness, table_id
@@ -267,6 +269,44 @@ def test_a_repair_passes_the_rules_and_its_removals_count(bench: Bench) -> None:
     assert plain_files(harness) == set()
     harness.settle()
     assert shown(harness) == [ruled(changed if number == 2 else row(number)) for number in (1, 2, 4, 5, 6, 9, 10)]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("step", ["note", "removal"])
+def test_a_run_that_is_stopped_while_it_writes_a_copy_anew_is_gone_on_with(
+    step: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the new rows and the note of their rules, and between the note and the end of the old rows."""
+    source, read = source_of()
+    harness = opened(bench, source)
+    without_rules(monkeypatch)
+    copy_rows(harness, TABLE, [read])
+    text_rules = {glob: one for glob, one in COLUMNS.items() if glob not in ("bank.items.e", "bank.items.m")}
+    again, replace_rows = opened(bench, source, columns=text_rules, rows=ROWS), Lake.replace
+
+    def stopped(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("stopped")
+
+    def without_removal(lake: Lake, path: tuple[str, ...], rectangle: Any, files: Any, **more: Any) -> Any:
+        if path[1] == "copies" and not files:
+            raise RuntimeError("stopped")
+        return replace_rows(lake, path, rectangle, files, **more)
+
+    with monkeypatch.context() as patch:
+        if step == "note":
+            patch.setattr(kept_copies, "change", stopped)
+        else:
+            patch.setattr(Lake, "replace", without_removal)
+        again.settle()
+    assert "stays as it is for now" in "\n".join(again.lines)
+    assert len(again.rows("copies", *ITEMS.path)) == 8 + 6
+    for _ in range(2):
+        again.all(1)
+    expected = [{**ruled(row(number)), "e": row(number)["e"], "m": number} for number in (*range(1, 7), 9, 10)]
+    again.all(0)
+    assert shown(again) == expected
+    assert len(again.rows("copies", *ITEMS.path)) == 6
+    assert not any("plain-" in value for each in again.rows("copies", *ITEMS.path) for value in _texts(each))
 
 
 @pytest.mark.more
