@@ -130,8 +130,8 @@ def _keep_table(
     if any(not one.has_rows or one.stored for one in copied) and _has_rows(pipeline, path):
         parts = {file.partition["copy"] for file in pipeline.lake.data_files(path)}
         wanted = {one.part for one in pipeline.ledger.copied_tables() if one.table == table and one.has_rows}
-        if left := parts - wanted:  # a step was stopped before its rows were gone
-            pipeline.lake.replace(path, {"copy": left}, ())
+        if stays := parts - wanted:  # a step was stopped before its rows were gone
+            pipeline.lake.replace(path, {"copy": stays}, ())
     for one in (one for one in copied if one.has_rows):
         left = rules_of_copy(pipeline, one)
         if one.state is CopyState.COPIED and left.any:
