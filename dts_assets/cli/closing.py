@@ -20,6 +20,7 @@ from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.row_keys import find_repeated_keys
+from dts_assets.flows.unmatched_rules import unmatched_settings
 from dts_assets.model.failures import Failure
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_types import converted_columns
@@ -131,6 +132,11 @@ def _show_pauses(pipeline: Pipeline, console: Console, closing: Closing) -> None
         )
 
 
+def _name_unmatched(pipeline: Pipeline, console: Console, _: Closing) -> None:
+    for one in unmatched_settings(pipeline):
+        console.print(f"{pipeline.name}: {one}", markup=False, soft_wrap=True)
+
+
 _CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
     "rows": _show_rows,
     "converted columns": _show_conversions,
@@ -139,4 +145,5 @@ _CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
     "windows": _judge,
     "keys": _look_at_keys,
     "pauses": _show_pauses,
+    "settings": _name_unmatched,
 }

@@ -62,6 +62,7 @@ commands, such as a failed check, and no errors::
     │  └─ UnusableSparkError                Spark does not start, or cannot run one small job
     ├─ SharedFaultError                     all tables of a step failed in the same way, so none of them is paused
     ├─ ScratchServerError               10  a server for statements does not answer, or lets nobody in
+    ├─ UnmatchedRulesError              2   rules match nothing, where strict_rules is true
     ├─ FullDatabasesError               2   databases of such a server have tables already
     └─ WireFormatError                  14  a wire format cannot be used as asked (bad bytes are quarantined instead)
 

@@ -28,7 +28,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
 from dts_assets.planning.column_types import ColumnTypes, column_types
-from dts_assets.settings.rules import idle_rules
 from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import (
     RegisteredColumn,
@@ -319,16 +318,6 @@ def _filter_on(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) ->
         return own
     names = {same_name(name) for column in columns for name in column.source_names}
     return found if names.issuperset(map(same_name, columns_of(found))) else None
-
-
-def rules_without_columns(pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the keys below ``columns`` that name no column, though their tables are known: ``("shopdb.orders.emial",)``."""
-    tables = {
-        table: [name for column in entry.shape for name in (*column.source_names, column.name)]
-        for table, entry in (_registered_tables(pipeline) or {}).items()
-        if pipeline.settings.columns
-    }
-    return idle_rules(pipeline.settings.columns, tables, pipeline.settings.routes)
 
 
 def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:

@@ -26,6 +26,7 @@ from dts_assets.flows.tables_decode import decode_tables
 from dts_assets.flows.tables_plan import MARKED, TablesPlan, chosen_tables, plan_tables, refuse_incomplete
 from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
+from dts_assets.flows.unmatched_rules import refuse_unmatched
 from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
@@ -90,6 +91,7 @@ def _materialize(
     defer: Callable[[Upkeep], None] | None,
 ) -> TablesReport:
     began = time.monotonic()
+    refuse_unmatched(pipeline, progress)
     plan, unruled = _with_rules(pipeline, plan, plan.changelogs, spark=spark, progress=progress)
     decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
     if left_out := chosen_tables(

@@ -19,7 +19,6 @@ from dts_assets.flows.known_tables import (
     known_tables,
     routed_shapes,
     ruled_tables,
-    rules_without_columns,
     widen_unsigned,
 )
 from dts_assets.flows.layers import CHANGELOG
@@ -150,8 +149,6 @@ def _decode(
     refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
     refused |= refused_copies(pipeline, (one for some in plan.copied.values() for one in some), tables)
-    if idle := rules_without_columns(pipeline):
-        progress(f"changelog: these rules name no column that is known, and do nothing: {', '.join(idle)}")
     tables = {table: columns for table, columns in tables.items() if table not in refused}
     unconverted = convert_changelogs(pipeline, tables, spark=spark, progress=progress)
     tables = {table: columns for table, columns in tables.items() if table not in unconverted}

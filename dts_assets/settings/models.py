@@ -214,6 +214,9 @@ class Subscription(Snapshots):
         default_factory=dict,
         description="Row filters in a part of Spark SQL, by globs of tables, of which the first that matches counts.",
     )
+    strict_rules: bool = Field(
+        False, description="true: no table is made while a rule below columns or rows matches nothing that is known."
+    )
     bootstrap: Bootstrap | None = Field(None, description="Where tables are copied from, to begin with or anew.")
     on_incomplete: Literal["continue", "block"] = Field(
         "continue", description="block: tables are not made from a window that is incomplete."

@@ -5,7 +5,7 @@ A secret that a rule needs comes from the environment, and neither ``repr`` nor 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -179,20 +179,13 @@ def rule_finder(
     return rule_of if mine else no_rule
 
 
-def idle_rules(
-    rules: Mapping[str, ColumnRuleText], tables: Mapping[TableId, Iterable[str]], routes: Routes = NO_ROUTES
-) -> tuple[str, ...]:
-    """Return the globs whose tables are known, and that name no column of them.
+def matches_column(glob: str, table: TableId, names: Collection[str] | None, routes: Routes = NO_ROUTES) -> bool:
+    """Tell whether a glob may name a column of a table.
 
-    A slip of the pen would leave a value plain. ``tables`` are the known tables with all names of their columns.
+    ``names`` is None where the columns are not known.
     """
-    found = []
-    for glob in rules:
-        names = [names for table, names in tables.items() if _column_of(glob, table, routes)]
-        column = _parts_of(glob)[2]
-        if names and not any(_names(column, name) for some in names for name in some):
-            found.append(glob)
-    return tuple(found)
+    column = _column_of(glob, table, routes)
+    return bool(column) and (names is None or any(_names(column, name) for name in names))
 
 
 @lru_cache(maxsize=65536)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
+from dts_assets.cli.closing import close
 from dts_assets.cli.main import cli
+from dts_assets.errors.settings import UnmatchedRulesError
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.this_process import this_process
 from dts_assets.settings.load import load_settings
@@ -79,3 +83,31 @@ def test_a_table_that_is_not_known_is_refused(tmp_path: Path) -> None:
     done = called(tmp_path, "rules", "check", "shop", "bank.nothing")
     assert done.exit_code == 2
     assert "there is no table bank.nothing" in done.output
+
+
+def test_a_strict_rule_that_matches_nothing_stops_the_tables_before_a_value_is_stored(tmp_path: Path) -> None:
+    write_capture(tmp_path / "capture", renamed().source.messages)
+    strict = '    strict_rules: true\n    columns: {"bank.customer.email": drop}\n'
+    harness = opened(tmp_path, CONFIGURATION + strict)
+    harness.raw(0, 1, 2)
+    harness.entries(0, 1, 2)
+    with pytest.raises(UnmatchedRulesError, match=r"columns: bank.customer.email matches nothing; did you mean"):
+        harness.tables(0, 1, 2)
+    assert not [one for one in plain_values(tmp_path / "lake", [MARK]) if "changelog" in one or "snapshot" in one]
+    mended = opened(tmp_path, CONFIGURATION + strict.replace("customer.", "customers."))
+    mended.tables(0, 1, 2)
+    assert plain_values(tmp_path / "lake", [MARK]) == {}
+
+
+@pytest.mark.more
+def test_a_run_ends_with_the_settings_that_match_nothing(tmp_path: Path) -> None:
+    write_capture(tmp_path / "capture", renamed().source.messages)
+    more = '    columns: {"bank.customer.email": drop}\n    deletes: {"Bank.*": soft}\n'
+    harness = opened(tmp_path, CONFIGURATION + more)
+    harness.all(0, 1, 2)
+    assert [one for one in harness.lines if one.startswith("settings: columns: bank.customer.email matches nothing")]
+    said = io.StringIO()
+    closing = close(harness.pipeline, Console(file=said, width=200))
+    assert not closing.failures
+    assert "columns: bank.customer.email matches nothing; did you mean bank.customers.email?" in said.getvalue()
+    assert "deletes: Bank.* matches nothing; did you mean bank.*?" in said.getvalue()

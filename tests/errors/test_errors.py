@@ -13,7 +13,19 @@ from pathlib import Path
 import pytest
 
 from dts_assets import errors
-from dts_assets.errors import databases, disks, machine, removed_rows, scratch, sources, spark, tables, topics, windows
+from dts_assets.errors import (
+    databases,
+    disks,
+    machine,
+    removed_rows,
+    scratch,
+    settings,
+    sources,
+    spark,
+    tables,
+    topics,
+    windows,
+)
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -133,6 +145,11 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (spark.ExecutorPackagesError("/opt/python", "host", ("ptars is missing",)), "on host", "install those of"),
     (spark.OtherCodeError("/opt/python", "host", missing=True), "/opt/python on host", "install the version"),
     (spark.UnusableSparkError("yarn", "it did not start"), "The Spark at yarn", "Check spark.master"),
+    (
+        settings.UnmatchedRulesError("shop", ("rows: shopdb.order matches nothing; did you mean shopdb.orders?",)),
+        "did you mean shopdb.orders?",
+        "Mend them in the configuration",
+    ),
     (tables.SharedFaultError("snapshot", 3, "KeyError at store/files.py:120"), "KeyError at", "Run it again"),
     (
         scratch.ScratchServerError("host:3306", "it does not let root in", scratch.CHECK_LOGIN),
@@ -171,6 +188,7 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
                 machine,
                 removed_rows,
                 scratch,
+                settings,
                 sources,
                 spark,
                 tables,

@@ -23,7 +23,7 @@ class TestTheSchemaForEditors:
         schema = json_schema()
         shop = schema["$defs"]["Subscription"]["properties"]
         assert set(shop) == {
-            "format", "schema", "framing", "avro",
+            "format", "schema", "framing", "avro", "strict_rules",
             "source", "partitions", "window", "consistency", "epoch", "retention", "message_retention", "source_time_zone",
             "maintenance",
             "tables", "rename", "merge", "history", "history_retention", "deletes", "schema_changes", "audit_columns", "layout",
