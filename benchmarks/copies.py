@@ -66,7 +66,7 @@ def select(bench: Workbench, bootstrap: Bootstrap, ranges: Sequence[str], folder
 def copy(bench: Workbench, pipeline: Pipeline, bootstrap: Bootstrap) -> tuple[float, int]:
     """Return the seconds of a copy, from the question for its ranges to the ledger, and its rows."""
     began = time.monotonic()
-    work = Copying(pipeline, bootstrap, lambda: bench.spark, lambda _: None)
+    work = Copying(pipeline, bootstrap, lambda: bench.spark, lambda _: None, server_is_right=True)
     report = copy_tables(work, CopyKind.RESYNC, [TableId("shop", "", "orders")])
     took = time.monotonic() - began
     (copied,) = report.copied
