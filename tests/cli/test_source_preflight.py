@@ -102,6 +102,15 @@ def test_settings_of_the_binlog_are_found(tmp_path: Path) -> None:
         assert f"shop: {said}" in done.stdout
 
 
+@pytest.mark.parametrize("place", ["verify", "bootstrap"])
+def test_an_option_that_nobody_reads_is_a_mistake_of_the_configuration(place: str, tmp_path: Path) -> None:
+    jdbc = 'jdbc: {url: "jdbc:mysql://db.example.org/?requireSSL=true&sslmod=s3cret", user: u}'
+    more = f"verify: {{{jdbc}}}" if place == "verify" else f"bootstrap: {{from: {{{jdbc}}}}}"
+    done = check(shop_config(tmp_path, "orders", more=more))
+    assert (done.exit_code, "its option sslmod is not known; did you mean sslMode?" in done.stderr) == (2, True)
+    assert "s3cret" not in done.output
+
+
 @pytest.mark.more
 def test_a_database_that_lets_nobody_in_is_a_trouble(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
