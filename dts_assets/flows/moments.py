@@ -45,6 +45,7 @@ from dts_assets.planning.snapshot_plans import SnapshotState, TableWindow, windo
 from dts_assets.planning.source_moments import AtTime, AtWindow, Moment
 from dts_assets.store.branches import BranchedLake, versions_of
 from dts_assets.store.lake import TableState
+from dts_assets.store.left_files import files_are_there
 from dts_assets.store.tags import cut_tags
 
 if TYPE_CHECKING:
@@ -166,9 +167,15 @@ def make_tables(
 
 
 def _goes_on(branch: Pipeline, table: TableId, frontier: Frontier, version: TableState | None) -> bool:
-    """Return whether a table of a branch stands before a frontier, and no stored version between them."""
+    """Return whether a table of a branch stands before a frontier, and no stored version between them.
+
+    One whose files have left the lake with their version goes on no more.
+    """
     stands, state = stored_state(branch, SNAPSHOT.name, table)
     if stands is None or not is_held_by(state.frontier, frontier):
+        return False
+    opened = branch.lake.table(branch.table_path(SNAPSHOT.name, table))
+    if opened is None or not files_are_there(opened):
         return False
     if version is None:
         return True

@@ -69,7 +69,11 @@ class LakeTable:
         return self.to_batches(columns, where).read_all()
 
     def to_batches(self, columns: Sequence[str] = ("*",), where: str | None = None) -> pa.RecordBatchReader:
-        """Return a reader that gives the rows a part at a time."""
+        """Return a reader that gives the rows a part at a time.
+
+        Raises:
+            LakeTableError: The version of the lake that the table was made from has expired, with its files.
+        """
         return read_rows(self.iceberg, columns, where)
 
     def to_pandas(self, columns: Sequence[str] = ("*",), where: str | None = None) -> pd.DataFrame:

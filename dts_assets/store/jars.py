@@ -1,4 +1,4 @@
-"""The Java packages that a session of Spark needs, and the place where Spark keeps those that it has fetched."""
+"""The Java packages that a session of Spark needs, and the place of those that were fetched."""
 
 from __future__ import annotations
 

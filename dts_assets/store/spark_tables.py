@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.catalog_properties import for_spark, of_file_stores
+from dts_assets.store.left_files import require_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +27,11 @@ def spark_frame(session: SparkSession, table: Table, folder: Path, lake: LakeLoc
     """Return the rows of a table whose metadata lie in a local folder, as Spark reads them.
 
     The session has to reach the folder, and the files of the lake with the keys of its configuration.
+
+    Raises:
+        LakeTableError: Files of the table are gone.
     """
+    require_files(table)
     warehouse = folder.absolute() / _FOLDER
     catalog = f"moment_{hashlib.sha256(str(warehouse).encode()).hexdigest()[:12]}"
     name = f"t_{hashlib.sha256(table.metadata_location.encode()).hexdigest()[:16]}"

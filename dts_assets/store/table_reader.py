@@ -16,26 +16,32 @@ from pyiceberg.table import FileScanTask, Table
 
 from dts_assets.store.delete_files import live_rows
 from dts_assets.store.file_stores import FileStore
+from dts_assets.store.left_files import explained_absence
 
 
 def read_rows(table: Table, columns: Sequence[str] = ("*",), where: str | None = None) -> pa.RecordBatchReader:
     """Return a reader of the rows of a table, a part at a time.
 
     ``where`` is a filter of Iceberg.
+
+    Raises:
+        LakeTableError: Files of the table are gone, now or while rows are read.
     """
     scan = table.scan(selected_fields=tuple(columns))
     scan = scan if where is None else scan.filter(where)
     schema = schema_to_pyarrow(scan.projection())
     reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-    tasks = list(scan.plan_files())
+    with explained_absence(table):
+        tasks = list(scan.plan_files())
     store = FileStore.of(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for task in tasks:
             by_mask = where is None and task.delete_files and _are_plain(task)
             found = _live(store, reader, task) if by_mask else reader.to_record_batches([task])
-            for batch in found:
-                yield batch.cast(schema)
+            with explained_absence(table):
+                for batch in found:
+                    yield batch.cast(schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
-from dts_assets.errors import DtsAssetsError, NothingFoundError
+from dts_assets.cli.main import cli
+from dts_assets.errors import DtsAssetsError, LakeTableError, NothingFoundError
 from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.lake import Lake, LakeTables, open_lake
 from dts_assets.model.tables import TableId
@@ -138,6 +140,27 @@ def test_a_plan_is_made_into_its_tables(shop: Lake, tmp_path: Path) -> None:
         folder = then.folder
         assert folder.exists()
     assert not folder.exists()
+
+
+@pytest.mark.more
+def test_a_kept_folder_says_that_its_files_have_left_the_lake_and_is_made_again(tmp_path: Path) -> None:
+    more = "cut_tags: 0\n    maintenance: {expire_after: 0s, keep_versions: 1}"
+    file = shop_config(tmp_path, "customers", "orders", more=more)
+    harness, kept = shop_of(file), tmp_path / "kept"
+    for number in range(3):
+        harness.all(number)
+    lake = open_lake("shop", file)
+    made = lake.as_of(window="2026-01-05-02:00", tables=["shopdb.orders"], folder=kept)
+    rows, reader = rows_of(made), made["shopdb.orders"].to_batches()
+    for number in (3, 4):
+        harness.all(number)
+    done = CliRunner().invoke(cli, ["maintain", "shop", "--only", "expiry", "--config", str(file)])
+    assert done.exit_code == 0, done.output
+    for read in (made["shopdb.orders"].to_arrow, reader.read_all, lambda: made["shopdb.orders"].to_spark(None)):  # type: ignore[arg-type]
+        with pytest.raises(LakeTableError, match="which has expired since"):
+            read()
+    again = open_lake("shop", file).as_of(window="2026-01-05-02:00", tables=["shopdb.orders"], folder=kept)
+    assert rows_of(again) == rows
 
 
 @pytest.mark.parametrize(
