@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 _SIDE_BY_SIDE = 8
@@ -35,13 +36,29 @@ def bring_to_disk(paths: Iterable[str]) -> None:
     files = [Path(one.removeprefix("file://")) for one in paths if one.startswith(("file://", "/"))]
     new = {key: folder for file in files for key, folder in _unknown(file.parent)}
     folders = {*(file.parent for file in files), *(folder.parent for folder in new.values())}
-    if files:
-        with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(files) + len(folders))) as pool:
-            list(pool.map(sync, files))
-            list(pool.map(sync_folder, folders))
+    _do([*(partial(sync, one) for one in files), *(partial(sync_folder, one) for one in folders)])
     if len(_FOLDERS) > _MOST_FOLDERS:
         _FOLDERS.clear()
     _FOLDERS.update(new)
+
+
+def _do(steps: Sequence[Callable[[], None]]) -> None:
+    """Do steps side by side, or one after the other in a process that ends.
+
+    Such a process begins no thread any more.
+    """
+    if not steps:
+        return
+    with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(steps))) as pool:
+        try:
+            begun = [pool.submit(one) for one in steps]
+        except RuntimeError:
+            begun = []
+    for one in begun:
+        one.result()
+    if not begun:
+        for step in steps:
+            step()
 
 
 def bring_folder_to_disk(folder: Path) -> None:
