@@ -10,10 +10,10 @@ from rich.console import Console
 
 from dts_assets.cli.dagster_runs import Request, open_dagster
 from dts_assets.cli.main import config_of, config_option, keep_names_whole, say, settings_of, subscription_of, table_of
+from dts_assets.cli.tables import table_named
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.copying import copy_job_name, copy_op_name
 from dts_assets.flows.copies import bootstrap_of, cancel_copies
-from dts_assets.flows.copying import tables_called
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.preflight import require_spark
 from dts_assets.flows.server_identity import SAID
@@ -85,7 +85,9 @@ def copies(subscription: str, tables: tuple[str, ...], config: Path | None) -> N
     settings = settings_of(config)
     subscription_of(settings, subscription)
     if tables:
-        given_up = cancel_copies(open_pipeline(settings, subscription), tables_called(tables) or ())
+        pipeline = open_pipeline(settings, subscription)
+        copied = {one.table for one in pipeline.ledger.copied_tables()}
+        given_up = cancel_copies(pipeline, [table_named(name, copied, subscription) for name in tables])
         say(f"{len(given_up)} copies were given up.")
     _show(config, subscription)
 

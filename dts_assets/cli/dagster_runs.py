@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.errors import DagsterExecutionInterruptedError
 
 from dts_assets.defs.assemble import quiet
-from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
+from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence, is_interruption
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.preflight import require_home
 from dts_assets.model.failures import Failure
@@ -45,8 +46,12 @@ class Dagster:
     home: Path
 
     def execute(self, definitions: dg.Definitions, request: Request) -> Failure | None:
-        """Run one request and return its failure; None if it succeeded."""
-        with quiet():
+        """Run one request and return its failure; None if it succeeded.
+
+        Raises:
+            KeyboardInterrupt: A person or the system has stopped this process: the command ends, and not the run alone.
+        """
+        with quiet(), _interruptions():
             job = definitions.resolve_job_def(request.job)
             with _stderr_in(self.home / SPARK_LOG):
                 result = job.execute_in_process(
@@ -56,7 +61,26 @@ class Dagster:
                     raise_on_error=False,
                     run_config={"loggers": {"progress": {"config": {}}}, "ops": dict(request.ops)},
                 )
+            if any(is_interruption(event.step_failure_data.error) for event in _failures(result)):
+                raise KeyboardInterrupt
         return None if result.success else failure_of(result)
+
+
+@contextmanager
+def _interruptions() -> Iterator[None]:
+    """Give an interruption as Python does.
+
+    Raises:
+        KeyboardInterrupt: Dagster was interrupted between two steps.
+    """
+    try:
+        yield
+    except DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
+
+
+def _failures(result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
+    return [event for event in result.all_events if event.is_step_failure]
 
 
 @contextmanager
@@ -70,12 +94,11 @@ def open_dagster(config: Path) -> Iterator[Dagster]:
 
 def failure_of(result: dg.ExecuteInProcessResult) -> Failure:
     """Return the failure of the first step that failed; see :func:`error_sentence` and :func:`error_code`."""
-    for event in result.all_events:
-        if event.is_step_failure:
-            failure = event.step_failure_data
-            explained = failure.user_failure_data
-            said = None if explained is None else explained.description
-            return Failure(said or error_sentence(failure.error), error_code(failure.error))
+    for event in _failures(result):
+        failure = event.step_failure_data
+        explained = failure.user_failure_data
+        said = None if explained is None else explained.description
+        return Failure(said or error_sentence(failure.error), error_code(failure.error))
     return Failure(IN_THE_UI, DtsAssetsError.exit_code)
 
 

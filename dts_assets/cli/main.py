@@ -1,7 +1,7 @@
 """The ``dts-assets`` command: its subcommands, how it speaks, and how it ends.
 
-An error that is meant for a person is one sentence on stderr and an exit code (``dts_assets.errors`` lists them), never a
-traceback. Results go to stdout, so that they can be piped.
+An error is one sentence on stderr and an exit code (``dts_assets.errors`` lists them), never a traceback, whatever it is.
+Results go to stdout, so that they can be piped (``output.py``).
 
 A subcommand that needs heavy imports lives in a module of its own and is named in ``COMMANDS_IN_MODULES``. It is imported when it
 is called, so that checking a configuration starts in less than a second. Other packages add commands by the entry-point group
@@ -23,12 +23,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dts_assets.errors import ConfigErrors
+from dts_assets.cli.output import take_over_output
+from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.errors.machine import MissingPackageError
 from dts_assets.flows.preflight import find_troubles
 from dts_assets.flows.source_preflight import all_findings
 from dts_assets.model.failures import Failure, exit_code_of, sentences_of
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
+from dts_assets.settings.environment import shows_tracebacks
 from dts_assets.settings.values import duration_of, duration_text
 from dts_assets.store.contention import explained_trouble
 
@@ -67,7 +69,7 @@ NOT_COMPARED = 4
 """The exit code where no table differs, and something could not be compared."""
 
 EXIT_CODES = """\b
-Exit codes: 0 done, 1 something failed, 2 configuration or usage, 3 a check failed,
+Exit codes: 0 done, 1 something failed or was stopped, 2 configuration or usage, 3 a check failed,
 4 nothing differs and something could not be compared, 10 source, 11 lake,
 12 not ready, 13 this machine or Spark (Java, port, executors), 14 wire format"""
 
@@ -95,13 +97,26 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as found:
-            error = explained_trouble(found)
-            if error is None:
+            if isinstance(found, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
-            say(str(error))
-            if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
-                say(f"{len(error.mistakes)} mistakes.")
-            ctx.exit(error.exit_code)
+            error = explained_trouble(found)
+            if error is None and shows_tracebacks():
+                raise
+            ctx.exit(_told(found, error, f"dts-assets {ctx.invoked_subcommand}"))
+
+
+def _told(found: Exception, error: DtsAssetsError | None, subject: str) -> int:
+    """Say an error, or that nobody expected it, and return the exit code."""
+    if error is None:
+        from dts_assets.flows.one_by_one import failure_of  # Arrow takes its time to load
+
+        failure = failure_of(found, subject, exit_code=DtsAssetsError.exit_code)
+        say(failure.sentence)
+        return failure.exit_code
+    say(str(error))
+    if isinstance(error, ConfigErrors) and len(error.mistakes) > 1:
+        say(f"{len(error.mistakes)} mistakes.")
+    return error.exit_code
 
 
 def _command_of(entry: EntryPoint) -> click.Command:
@@ -279,4 +294,5 @@ def schema() -> None:
 
 def main() -> None:
     """Run the command."""
+    take_over_output()
     cli(prog_name="dts-assets")

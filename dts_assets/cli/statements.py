@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ import click
 from dts_assets.cli.inspect import window_start
 from dts_assets.cli.left_out import left_out_statements
 from dts_assets.cli.main import CHECK_FAILED, config_option, say, settings_of, subscription_of
+from dts_assets.cli.output import nobody_reads
 from dts_assets.flows.bare_capture import make_changelogs, open_capture
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.statement_export import Exported, Wanted, export_statements
@@ -152,15 +152,12 @@ def _zone(text: str) -> str:
 
 def _write(pieces: Iterable[str], out: Path | None) -> bool:
     """Write a script to a file or to stdout, and return whether all of it was taken."""
-    try:
-        with _opened(out) as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-    except BrokenPipeError:
-        # A reader such as head has what it wanted. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
+    with _opened(out) as file:
+        for piece in pieces:
+            file.write(piece)
+            if out is None and nobody_reads():  # such as head, which has what it wanted
+                return False
+        file.flush()
     return True
 
 

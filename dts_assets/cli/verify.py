@@ -20,6 +20,7 @@ from dts_assets.cli.main import (
     table_of,
 )
 from dts_assets.cli.tables import table_named
+from dts_assets.errors import MissingSettingError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.verdict_words import difference_lines, left_out_lines, verdict_words
@@ -92,11 +93,12 @@ def _place(subscription: Subscription) -> DatabasePlace:
     """Return where the source of a subscription is reached.
 
     Raises:
-        click.UsageError: The configuration does not say it.
+        MissingSettingError: The configuration does not say it.
     """
     place = subscription.verify.place
     if place is None:
-        raise click.UsageError(f"Say where the source of {subscription.name} is reached: verify: {{jdbc: ...}}.")
+        hint = "write verify: jdbc: with url, user and password (docs/verifying.md)"
+        raise MissingSettingError(subscription.name, "source database to compare with", hint)
     return place
 
 

@@ -106,6 +106,11 @@ def error_code(error: SerializableErrorInfo | None) -> int:
     return DtsAssetsError.exit_code if ours is None else ours[1].exit_code
 
 
+def is_interruption(error: SerializableErrorInfo | None) -> bool:
+    """Return whether a person, or the system, has stopped the process of a run."""
+    return any(one.cls_name == "DagsterExecutionInterruptedError" for one in _chain(error))
+
+
 def is_explained(error: SerializableErrorInfo | None) -> bool:
     """Return whether an error of our tree is in a chain of causes."""
     return _ours(error) is not None

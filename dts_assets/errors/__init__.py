@@ -5,7 +5,10 @@ commands, such as a failed check, and no errors::
 
     DtsAssetsError                      1
     ├─ ConfigErrors                     2   every mistake of a pipeline.yaml at once
+    ├─ MissingSettingError              2   a command needs a setting that the configuration lacks
+    ├─ UnwritableOutputError                what a command says cannot be written
     ├─ NothingFoundError                    a command was asked to show something that is not there
+    │  └─ UnknownNameError              2   a subscription or table that is named is nowhere
     ├─ SourceError                      10  where messages come from
     │  ├─ CaptureError                      the folder is not a capture, or not the one that the settings describe
     │  ├─ CaptureGrownError                 a capture that was declared complete has more messages than were stored
@@ -30,6 +33,7 @@ commands, such as a failed check, and no errors::
     │  ├─ UnwritableLakeError               the warehouse or its catalog cannot be reached or written
     │  ├─ UnavailableCatalogError           the catalog is busy, or does not answer; it may later
     │  ├─ FullDiskError                     a disk of the lake or of a run has no room
+    │  ├─ CatalogRefusalError               the catalog refuses a request, or its certificate is not trusted
     │  ├─ ExpiredCredentialsError           the credentials that a catalog vended for a table's files have expired
     │  ├─ LakeChangeError                   a change of one table did not get through
     │  ├─ LakeTableError                    one table cannot take, or does not hold, the expected rows
@@ -161,6 +165,42 @@ class NothingFoundError(DtsAssetsError):
         return f"{self.place} has no {self.sought}; {self.hint}."
 
 
+@dataclass(eq=False)
+class UnknownNameError(NothingFoundError):
+    """A subscription or a table was named that nothing has."""
+
+    exit_code: ClassVar[int] = 2
+
+
+@dataclass(eq=False)
+class MissingSettingError(DtsAssetsError):
+    """A setting that a command needs.
+
+    ``what`` says what the subscription lacks without it ("place to copy tables from"), and ``fix`` how the setting is written.
+    """
+
+    exit_code: ClassVar[int] = 2
+
+    subscription: str
+    what: str
+    fix: str
+
+    def message(self) -> str:
+        """Return the subscription, what it lacks, and the setting."""
+        return f"Subscription {self.subscription} has no {self.what}; {self.fix}."
+
+
+@dataclass(eq=False)
+class UnwritableOutputError(DtsAssetsError):
+    """Output of a command that cannot be written. ``reason`` is a clause: "no space left on device"."""
+
+    reason: str
+
+    def message(self) -> str:
+        """Return the reason."""
+        return f"What this command says cannot be written: {self.reason}. Its work may be done in part; call it again."
+
+
 class LakeError(DtsAssetsError):
     """An error of the lake: tables cannot be read or written."""
 
@@ -193,6 +233,20 @@ class UnavailableCatalogError(LakeError):
     def message(self) -> str:
         """Return the reason and the way out."""
         return f"The catalog of the lake cannot be asked now: {self.reason}. Nothing is lost; run it again."
+
+
+@dataclass(eq=False)
+class CatalogRefusalError(LakeError):
+    """A catalog that refuses a request. ``kind`` is the name of the error's class: its text may hold a secret."""
+
+    kind: str
+
+    def message(self) -> str:
+        """Return the kind of the refusal and where to look."""
+        return (
+            f"The catalog of the lake refuses a request ({self.kind}). Check the address, the login and the certificate under "
+            f"lake.catalog, and the catalog's log."
+        )
 
 
 @dataclass(eq=False)

@@ -50,6 +50,9 @@ _BY_CLASS: Mapping[str, Origin] = {
 }
 """The classes that decide, by package and name. Of an error's class and its parents the nearest listed one counts."""
 
+_REFUSALS = frozenset({"pyiceberg.RESTError", "requests.RequestException"})
+"""The classes of errors of a catalog that refuses a request, where no other rule knows them."""
+
 _OF_SERVERS = frozenset({"botocore", "confluent_kafka", "grpc", "requests", "sqlalchemy", "tenacity", "urllib3"})
 """The packages whose errors tell of the way to a server, and not of a table."""
 
@@ -104,6 +107,12 @@ def origin_of(error: BaseException) -> Origin:
     if isinstance(error, OSError):
         return Origin.TABLE if isinstance(error, FileNotFoundError) or error.errno in _OF_PATHS else Origin.RUN
     return Origin.TABLE
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether a catalog that is a server has refused a request, or cannot be trusted."""
+    parents = {f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in type(error).__mro__}
+    return not _REFUSALS.isdisjoint(parents)
 
 
 def concerns_table(error: BaseException) -> bool:

@@ -23,7 +23,7 @@ class UnreachableMasterError(MachineError):
     def message(self) -> str:
         """Return the master, the reason and the way out."""
         return (
-            f"No Spark master answers at {self.master}: {self.reason}. Check spark.master in the configuration; if the cluster "
+            f"No Spark answers at {self.master}: {self.reason}. Check spark.master, or spark.remote, in the configuration; if it "
             f"is starting, run it again."
         )
 

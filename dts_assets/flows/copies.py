@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from pyiceberg.exceptions import NoSuchTableError
 
-from dts_assets.errors import NothingFoundError
+from dts_assets.errors import MissingSettingError
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.copied_changes import copies_path
 from dts_assets.flows.copied_rules import rules_of_copy
@@ -61,12 +61,12 @@ def bootstrap_of(pipeline: Pipeline) -> Bootstrap:
     """Return the place that tables of a subscription are copied from.
 
     Raises:
-        NothingFoundError: The configuration names none.
+        MissingSettingError: The configuration names none.
     """
     found = pipeline.settings.bootstrap
     if found is None:
         hint = "write bootstrap: from: jdbc: with url, user and password, or a folder of files (docs/copies.md)"
-        raise NothingFoundError(f"Subscription {pipeline.name}", "place to copy tables from", hint)
+        raise MissingSettingError(pipeline.name, "place to copy tables from", hint)
     return found
 
 

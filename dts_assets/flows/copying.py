@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from dts_assets.errors import NothingFoundError
+from dts_assets.errors import UnknownNameError
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.copied_rules import lake_table_of
 from dts_assets.flows.copies import Copying, hold
@@ -43,7 +43,7 @@ def tables_called(names: Iterable[str]) -> tuple[TableId, ...] | None:
     None, which stands for all tables, is returned where there is no name.
 
     Raises:
-        NothingFoundError: A name is none of a table.
+        UnknownNameError: A name is none of a table.
     """
     found = [TableId(parts[0], parts[1] if len(parts) == 3 else "", parts[-1]) for parts in map(_parts_of, names)]
     return tuple(found) or None
@@ -52,7 +52,7 @@ def tables_called(names: Iterable[str]) -> tuple[TableId, ...] | None:
 def _parts_of(name: str) -> list[str]:
     parts = name.split(".")
     if len(parts) not in (2, 3) or not all(parts):
-        raise NothingFoundError("The source of copies", f"table {name}", "write a table as shopdb.orders")
+        raise UnknownNameError("The source of copies", f"table {name}", "write a table as shopdb.orders")
     return parts
 
 
@@ -66,7 +66,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
         OtherServerError: The database is not the topic's server.
         UncheckedServerError: That cannot be checked, and nobody answers for it.
         DatabaseError: The database refuses the user, or does not answer.
-        NothingFoundError: The source has none of ``tables``.
+        UnknownNameError: The source has none of ``tables``.
     """
     pipeline = work.pipeline
     pipeline.check_shape()
@@ -129,13 +129,13 @@ def _refuse_unknown(pipeline: Pipeline, tables: Collection[TableId] | None, foun
     """Refuse tables that the source has not, or that the configuration does not name.
 
     Raises:
-        NothingFoundError: There is such a table.
+        UnknownNameError: There is such a table.
     """
     unknown = sorted(set(tables or ()).difference(found))
     if unknown:
         names = ", ".join(map(str, unknown))
         reason = f"bootstrap of {pipeline.name} finds {len(found)} tables by its globs"
-        raise NothingFoundError("The source of copies", f"table {names}", reason)
+        raise UnknownNameError("The source of copies", f"table {names}", reason)
 
 
 def _resume(pipeline: Pipeline, tables: Iterable[TableId], kind: CopyKind) -> None:

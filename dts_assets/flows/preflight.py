@@ -40,9 +40,9 @@ def find_troubles(
 
 
 def require_spark(settings: Settings) -> None:
-    """Refuse a machine on which Spark cannot start, and a cluster whose master does not answer.
+    """Refuse a machine on which Spark cannot start, and a cluster or a server that does not answer.
 
-    A Spark Connect server brings a Java of its own, and is not asked.
+    A Spark Connect server brings a Java of its own.
 
     Raises:
         MissingJavaError: There is no Java, or it is too old.
@@ -79,13 +79,12 @@ def _look_at_jars(settings: Settings) -> None:
 
 
 def _ask_master(settings: Settings) -> None:
-    """Ask a cluster's master for a connection.
+    """Ask a cluster's master, or a Spark Connect server, for a connection.
 
     Raises:
         UnreachableMasterError: Nobody listens at its address.
     """
-    if settings.spark.remote is None:
-        require_master(settings.spark.address)
+    require_master(settings.spark.address)
 
 
 def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool) -> Iterator[Callable[[], object]]:

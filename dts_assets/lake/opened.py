@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dts_assets.errors import NothingFoundError
+from dts_assets.errors import UnknownNameError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moment_costs import costs_of
 from dts_assets.flows.moments import make_tables, plan_moment
@@ -33,12 +33,12 @@ def open_lake(subscription: str, config: str | Path | None = None) -> Lake:
 
     Raises:
         ConfigurationError: The file is not there, or has mistakes.
-        NothingFoundError: The file has no such subscription.
+        UnknownNameError: The file has no such subscription.
     """
     settings = load_settings(None if config is None else Path(config))
     if subscription not in settings.subscriptions:
         there = ", ".join(settings.subscriptions)
-        raise NothingFoundError("The configuration", f"subscription {subscription}", f"there are {there}")
+        raise UnknownNameError("The configuration", f"subscription {subscription}", f"there are {there}")
     return Lake(open_pipeline(settings, subscription, only_read=True))
 
 
@@ -135,7 +135,7 @@ class Lake:
             if found
             else f"it has {', '.join(sorted(map(str, known))[:20]) or 'none yet'}"
         )
-        raise NothingFoundError(f"Subscription {self.pipeline.name}", f"one table {name}", hint)
+        raise UnknownNameError(f"Subscription {self.pipeline.name}", f"one table {name}", hint)
 
 
 def _made(plan: Plan, folder: str | Path | None, spark: SparkSession | None, progress: Progress) -> LakeTables:

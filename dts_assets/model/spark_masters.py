@@ -6,7 +6,7 @@ import re
 
 _HERE = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 _STANDALONE, _KUBERNETES, _CONNECT = "spark://", "k8s://", "sc://"
-_HTTPS = 443
+_HTTPS, _OF_SERVERS = 443, 15002
 
 
 def runs_here(master: str) -> bool:
@@ -46,10 +46,13 @@ def local_cores(master: str, *, here: int) -> int | None:
 def addresses(master: str) -> tuple[tuple[str, int], ...]:
     """Return the hosts and ports at which a cluster is asked for executors: ``(("host", 7077),)``.
 
-    There are several for a standalone cluster with masters in reserve. There is none where the address names none, as ``yarn``.
+    Those of a Spark Connect server are among them. There are several for a standalone cluster with masters in reserve. There is
+    none where the address names none, as ``yarn``.
     """
     if master.startswith(_STANDALONE):
         found = [_host_and_port(one) for one in master.removeprefix(_STANDALONE).split(",")]
+    elif is_connect(master):
+        found = [_host_and_port(master.removeprefix(_CONNECT).partition("/")[0], _OF_SERVERS)]
     elif master.startswith(_KUBERNETES):
         server = master.removeprefix(_KUBERNETES)
         default = 80 if server.startswith("http://") else _HTTPS

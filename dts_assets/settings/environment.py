@@ -52,6 +52,11 @@ def changed_variables(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+def shows_tracebacks() -> bool:
+    """Return whether a command that ends by an error that nobody expected shows where it was raised."""
+    return bool(os.environ.get("DTS_ASSETS_TRACEBACK"))
+
+
 def executors_python() -> str:
     """Return the Python that Spark starts on executors, as its variable names it."""
     return os.environ.get("PYSPARK_PYTHON", "python3")

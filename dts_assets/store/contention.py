@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from dts_assets.errors import DtsAssetsError, LakeChangeError, UnavailableCatalogError
-from dts_assets.errors.origins import Origin, full_disk, origin_of
+from dts_assets.errors import CatalogRefusalError, DtsAssetsError, LakeChangeError, UnavailableCatalogError
+from dts_assets.errors.origins import Origin, full_disk, is_refusal, origin_of
 
 Result = TypeVar("Result")
 
@@ -55,8 +55,8 @@ def until_it_gets_through(
 def explained_trouble(error: BaseException) -> DtsAssetsError | None:
     """Return the error for people that stands for an error; None for one that nobody expected.
 
-    Errors of libraries that mean a trouble of the catalog which may pass are explained without their texts, which may hold
-    addresses with secrets.
+    Errors of libraries that mean a trouble of the catalog are explained without their texts, which may hold addresses with
+    secrets.
     """
     full = full_disk(error)
     if full is not None:
@@ -70,4 +70,6 @@ def explained_trouble(error: BaseException) -> DtsAssetsError | None:
         return UnavailableCatalogError("its database was locked for too long, or has cut the connection")
     if origin in (Origin.SILENT, Origin.UNSURE):
         return UnavailableCatalogError(f"it gave no answer ({type(error).__name__})")
+    if is_refusal(error):
+        return CatalogRefusalError(type(error).__name__)
     return None

@@ -15,7 +15,7 @@ from dts_assets.errors.machine import MissingJavaError, PortInUseError
 from dts_assets.errors.sources import DatabaseError
 from dts_assets.errors.spark import UnreachableMasterError
 from dts_assets.model.database_places import DatabasePlace
-from dts_assets.model.spark_masters import addresses, is_connect, is_on_this_machine
+from dts_assets.model.spark_masters import addresses, is_connect, is_on_this_machine, without_parameters
 from dts_assets.settings.environment import java_home
 
 NEEDED_JAVA = 17
@@ -71,7 +71,9 @@ def require_free_port(port: int, *, host: str = "127.0.0.1", what: str = "the se
 
 
 def require_master(master: str) -> None:
-    """Refuse a cluster none of whose masters can be connected to; Spark would try for a minute.
+    """Refuse a cluster, or a Spark Connect server, to which no connection can be made.
+
+    Spark would try for a minute, and for ten where it is a server.
 
     Raises:
         UnreachableMasterError: Nobody listens at the addresses.
@@ -85,7 +87,7 @@ def require_master(master: str) -> None:
         else:
             return
     if reasons:
-        raise UnreachableMasterError(master, reasons[-1])
+        raise UnreachableMasterError(without_parameters(master), reasons[-1])
 
 
 def require_near(place: DatabasePlace, master: str) -> None:

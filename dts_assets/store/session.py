@@ -161,7 +161,7 @@ def prepare_process(master: str = "local[2]", conf: Mapping[str, str] | None = N
     """Set the environment that Spark reads before its JVM starts, and require a Java and the cluster's master.
 
     A variable that is set already stays, but for one: ``spark.pyspark.python`` in ``conf`` is the Python of workers, as Spark's
-    own rule is, and PySpark itself reads only the variable. Nothing is done for a Spark Connect server. Without PYSPARK_PYTHON
+    own rule is, and PySpark itself reads only the variable. For a Spark Connect server nothing is set. Without PYSPARK_PYTHON
     workers take the first ``python3`` of the path, which has none of the packages; without SPARK_LOCAL_IP Spark binds the
     machine's outer interface.
 
@@ -171,6 +171,7 @@ def prepare_process(master: str = "local[2]", conf: Mapping[str, str] | None = N
         ExecutorPythonError: The Python of workers is to run on this machine, and is not there.
     """
     if is_connect(master):
+        require_master(master)
         return
     require_java()
     require_master(master)

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from dts_assets.cli.main import CHECK_FAILED
 from dts_assets.cli.run import run_all
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
@@ -20,7 +21,6 @@ from dts_emulator.judge.comparison import Verdict, compare
 from dts_emulator.judge.dump_format import dump_file
 
 SUBSCRIPTION = "shop"
-UNEQUAL = 4
 
 
 def run_demo(path: Path) -> int:
@@ -40,7 +40,7 @@ def run_demo(path: Path) -> int:
     if catalog is not None:
         console.print("Query it:    " + query_line(path.parent, catalog), soft_wrap=True, markup=False)
     if not all(verdict.equal for verdict in verdicts):
-        return UNEQUAL
+        return CHECK_FAILED
     return outcome.exit_code
 
 

@@ -30,16 +30,22 @@ from dts_emulator.commands.laboratory import laboratory_command
 @click.option("--seconds", type=float, help="End by itself after so long.")
 @laboratory_command
 def live(folder: Path, rate: int, tables: int, every: str, chosen: str, port: int, seconds: float | None) -> None:
-    """Follow a busy database from its commits to its snapshots, until Ctrl-C.
-
-    Raises:
-        click.BadParameter: No task writes the format.
-    """
+    """Follow a busy database from its commits to its snapshots, until Ctrl-C."""
     from dts_emulator.live.live_stack import LiveOptions  # needs the packages of the extra
     from dts_emulator.live.live_view import run_live
+
+    _require_format(chosen)
+    options = LiveOptions(folder, rate=rate, tables=tables, every=every, port=port, format=chosen)
+    run_live(options, Console(highlight=False), seconds=seconds)
+
+
+def _require_format(chosen: str) -> None:
+    """Refuse a format that no task writes.
+
+    Raises:
+        click.BadParameter: No task writes it.
+    """
     from dts_emulator.tasks.vendor_tasks import FORMATS
 
     if chosen not in FORMATS:
         raise click.BadParameter(f"write one of {', '.join(FORMATS)}", param_hint="--format")
-    options = LiveOptions(folder, rate=rate, tables=tables, every=every, port=port, format=chosen)
-    run_live(options, Console(highlight=False), seconds=seconds)

@@ -95,7 +95,7 @@ def test_of_two_commands_at_once_the_second_finds_the_copy_of_the_first(
 @pytest.mark.more
 def test_what_cannot_be_copied_is_a_sentence(harness: Harness) -> None:
     done = call(harness, "resync", "shop", "shopdb.orders")
-    assert (done.exit_code, "has no table shopdb.orders" in done.output + done.stderr) == (1, True)
+    assert (done.exit_code, "has no table shopdb.orders" in done.output + done.stderr) == (2, True)
     done = call(harness, "copy", "shop", "--table", "orders")
     assert "write a table as shopdb.orders" in done.output + done.stderr
     (harness.pipeline.settings.folder / "files" / "shopdb.old.csv").write_bytes(b"id,note\n1,\xff\n")

@@ -36,6 +36,10 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
         "write master",
     ),
     (errors.NothingFoundError("The lake", "entry with the GTID 1-1-7", "check the GTID"), "The lake", "check the GTID"),
+    (errors.UnknownNameError("The lake", "table shop.order", "it has shop.orders"), "The lake", "it has shop.orders"),
+    (errors.MissingSettingError("shop", "source database", "write verify:"), "Subscription shop", "write verify:"),
+    (errors.UnwritableOutputError("no space left on device"), "no space left", "call it again"),
+    (errors.CatalogRefusalError("ForbiddenError"), "The catalog of the lake", "Check the address"),
     (sources.CaptureError("examples/shop", "it is a file; name its folder"), "examples/shop", "name its folder"),
     (
         sources.CaptureGrownError("examples/shop", 2, stored_end=100, found_end=120),

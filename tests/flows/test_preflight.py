@@ -152,7 +152,8 @@ def test_a_cluster_is_asked_on_demand_and_by_a_run(tmp_path: Path) -> None:
     with pytest.raises(UnreachableMasterError):
         require_spark(settings)
     config.write_text(head.replace("spark://", "sc://").replace("master", "remote") + subscription)
-    require_spark(load_settings(config, environment={}))
+    with pytest.raises(UnreachableMasterError):
+        require_spark(load_settings(config, environment={}))
 
 
 def test_a_schema_that_lacks_a_field_is_named_before_anything_runs(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_executors_of_a_local_cluster_are_processes_of_this_machine() -> None:
         ("k8s://host:8443", [("host", 8443)]),
         ("yarn", []),
         ("local[2]", []),
-        ("sc://host:15002", []),
+        ("sc://host:15003/;use_ssl=true", [("host", 15003)]),
+        ("sc://host", [("host", 15002)]),
         ("spark://", []),
     ],
 )

@@ -193,4 +193,4 @@ def test_a_master_that_is_not_there_is_said_before_dagster_starts(tmp_path: Path
     config = checkout(tmp_path, "spark://127.0.0.1:1")
     code, output = ended(started(tmp_path, "dts_assets", "run", "--config", str(config)))
     assert code == 13, output
-    assert "No Spark master answers at spark://127.0.0.1:1: connection refused." in output
+    assert "No Spark answers at spark://127.0.0.1:1: connection refused." in output

@@ -19,7 +19,7 @@ from requests.exceptions import ConnectionError as NoConnectionError
 from requests.exceptions import InvalidURL, ReadTimeout, SSLError
 from sqlalchemy.exc import OperationalError
 
-from dts_assets.errors import LakeChangeError, StaleGenerationError, UnavailableCatalogError
+from dts_assets.errors import CatalogRefusalError, LakeChangeError, StaleGenerationError, UnavailableCatalogError
 from dts_assets.store import contention
 from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.contention import explained_trouble, until_it_gets_through
@@ -112,9 +112,6 @@ def test_trouble_of_the_catalog_that_may_pass_is_explained_without_its_text(erro
     [
         ValueError("database is locked"),
         locked("no such table"),
-        SSLError("certificate"),
-        InvalidURL("htp://"),
-        UnauthorizedError("401"),
         PySparkException("java.lang.OutOfMemoryError"),
     ],
 )
@@ -133,3 +130,12 @@ def test_a_catalog_that_others_keep_locked_can_be_opened_later(tmp_path: Path, m
             open_catalog(location)
         other.rollback()
     assert open_catalog(location).list_namespaces() == []
+
+
+@pytest.mark.parametrize("error", [SSLError("hush"), InvalidURL("htp://hush"), UnauthorizedError("hush")])
+def test_a_catalog_that_refuses_is_named_and_not_asked_again_by_itself(error: Exception) -> None:
+    found = explained_trouble(error)
+    assert isinstance(found, CatalogRefusalError)
+    assert type(error).__name__ in str(found)
+    assert "hush" not in str(found)
+    assert not found.retriable

@@ -86,12 +86,13 @@ class TestMasters:
         with socket.create_server(("127.0.0.1", 0)) as server:
             require_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
 
-    @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]", "yarn", "sc://127.0.0.1:1", "spark://"])
+    @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]", "yarn", "spark://"])
     def test_nobody_is_asked_where_no_master_is_named(self, master: str) -> None:
         require_master(master)
 
     @pytest.mark.parametrize(
-        "master", ["spark://127.0.0.1:1", "k8s://https://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2"]
+        "master",
+        ["spark://127.0.0.1:1", "k8s://https://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2", "sc://127.0.0.1:1"],
     )
     def test_a_master_that_is_not_there_is_named(self, master: str) -> None:
         with pytest.raises(UnreachableMasterError, match="connection refused") as caught:
@@ -99,6 +100,11 @@ class TestMasters:
         assert master in str(caught.value)
         assert caught.value.retriable, "a master may start again"
 
+    def test_the_token_of_a_server_is_not_shown(self) -> None:
+        with pytest.raises(UnreachableMasterError, match=r"No Spark answers at sc://127\.0\.0\.1:1: ") as caught:
+            require_master("sc://127.0.0.1:1/;token=hunter2")
+        assert "hunter2" not in str(caught.value)
+
     def test_a_host_that_there_is_not(self) -> None:
-        with pytest.raises(UnreachableMasterError, match="No Spark master answers at spark://no-such-host"):
+        with pytest.raises(UnreachableMasterError, match="No Spark answers at spark://no-such-host"):
             require_master("spark://no-such-host.invalid:7077")
