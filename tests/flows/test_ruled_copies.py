@@ -33,7 +33,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.plain_values import plain_values
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import Dml, Source
+from tests.flows.source import Ddl, Dml, Source
 from tests.flows.source_tables import BLOB, INT, TEXT, Field, Row, Table
 
 KEY = "a key that nobody guesses"
@@ -176,7 +176,9 @@ def test_another_rule_than_at_writing_pauses_the_table_until_it_is_copied_anew(
     copy_rows(again, TABLE, [read], CopyKind.RESYNC)
     resume_tables(again.pipeline, [ITEMS])
     assert again.settle()
-    assert [one.state for one in again.pipeline.ledger.copied_tables()] == [CopyState.DROPPED, CopyState.COPIED]
+    old, new = again.pipeline.ledger.copied_tables()
+    assert (old.state, new.state) == (CopyState.DROPPED, CopyState.COPIED)
+    assert new.kind is CopyKind.BOOTSTRAP, "as of a moment before it the table is absent"
     assert not again.pipeline.ledger.paused_tables()
     fresh = bench.open(
         bench.folder / "capture",
@@ -269,6 +271,43 @@ def test_a_repair_passes_the_rules_and_its_removals_count(bench: Bench) -> None:
     assert plain_files(harness) == set()
     harness.settle()
     assert shown(harness) == [ruled(changed if number == 2 else row(number)) for number in (1, 2, 4, 5, 6, 9, 10)]
+
+
+@pytest.mark.more
+def test_rows_of_a_copy_with_a_hashed_key_are_those_that_events_change(bench: Bench) -> None:
+    """The hash of a copied key is that of the same key in an event: an update and a delete find their rows."""
+    source, read = source_of()
+    first, second = row(2), row(3)
+    source.rows["items"] |= {(2,): first, (3,): second}
+    changed = {**first, "n": 7}
+    source.transaction(border(1) + 20 * SECOND, Dml(TABLE, [(first, changed)]))
+    source.transaction(border(1) + 30 * SECOND, Dml(TABLE, [(second, None)]))
+    source.checkpoint(border(1) + 550 * SECOND)
+    harness = opened(bench, source, columns={"bank.items.id": {"hash": {"key": KEY}}}, history=["*"], deletes="soft")
+    copy_rows(harness, TABLE, [read])
+    assert harness.settle()
+    found = {one["id"]: one for one in harness.rows("snapshot", *ITEMS.path) if one["_deleted_at"] is None}
+    assert found.keys() == {sealed(str(number).encode()) for number in (1, 2, *range(4, 11))}
+    assert found[sealed(b"2")]["n"] == 7
+
+
+@pytest.mark.more
+def test_a_copied_table_that_gets_the_name_of_a_ruled_one_is_written_anew(bench: Bench) -> None:
+    """The rule is on a table that the rows reach by a statement, which nobody knew when they were copied."""
+    source, read = source_of()
+    source.transaction(border(1) + 20 * SECOND, Ddl("RENAME TABLE items TO clients"))
+    source.checkpoint(border(1) + 550 * SECOND)
+    rules = {"bank.clients.b": {"hash": {"key": KEY}}, "bank.clients.d": {"mask": "***"}}
+    harness = opened(bench, source, columns=rules)
+    copy_rows(harness, TABLE, [read])
+    assert plain_files(harness, secrets=("plain-b", "plain-d")) == {"copies"}
+    assert harness.settle()
+    for number in range(2):
+        harness.all(number)
+    assert plain_files(harness, secrets=("plain-b", "plain-d")) == set()
+    found = sorted(harness.rows("snapshot", "bank", "clients"), key=lambda one: one["id"])
+    assert [one["b"] for one in found] == [sealed(f"plain-b-{number:016}".encode()) for number in range(1, 11)]
+    assert {one["d"] for one in found} == {"***"}
 
 
 @pytest.mark.more
