@@ -9,6 +9,7 @@ are read.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class OtherTables:
     catalog: Catalog
     near: bool = False
     _found: list[_Other] | None = field(default=None, init=False, repr=False)
+    _folders: list[tuple[str, int]] = field(default_factory=list, init=False, repr=False)
     _names: dict[tuple[int, bool], frozenset[str]] = field(default_factory=dict, init=False, repr=False)
 
     def naming(self, table: Table, places: Collection[str]) -> set[str]:
@@ -59,38 +61,59 @@ class OtherTables:
         Raises:
             LakeTableError: Another table cannot be read, so that nobody can say.
         """
-        found, folders = set[str](), folders_of(table)
-        for number, other in enumerate(self._others() if places else ()):
-            near = _overlap(folders, other.folders)
-            if (near or not (other.ours or self.near)) and not _is_same(other.table, table):
-                found.update(self._named(number, other, near).intersection(places))
+        found = set[str]()
+        if not places:
+            return found
+        others = self._others()
+        near = {number for folder in folders_of(table) for number in self._overlapping(folder)}
+        far = () if self.near else (number for number, one in enumerate(others) if not one.ours)
+        for number in sorted(near.union(far)):
+            other = others[number]
+            if not _is_same(other.table, table):
+                found.update(self._named(number, other, number in near).intersection(places))
         return found
+
+    def _overlapping(self, folder: str) -> Iterator[int]:
+        """Yield the numbers of the tables with a folder that lies in this one, or that has it."""
+        known = self._folders
+        for place in range(bisect_left(known, (folder,)), len(known)):
+            if not known[place][0].startswith(folder):
+                break
+            yield known[place][1]
+        for end in (place for place, sign in enumerate(folder, 1) if sign == "/"):
+            above = folder[:end]
+            for place in range(bisect_left(known, (above,)), len(known)):
+                if known[place][0] != above:
+                    break
+                yield known[place][1]
 
     def _others(self) -> list[_Other]:
         if self._found is None:
             opened = list(_opened(self.catalog))
             made = {one.name()[:-1] for one in opened if _has_format(one)}
             self._found = [_Other(folders_of(one), _is_ours(one, made), one) for one in opened]
+            self._folders = sorted((folder, number) for number, one in enumerate(self._found) for folder in one.folders)
         return self._found
 
     def _named(self, number: int, other: _Other, near: bool) -> frozenset[str]:
         """Return the places that a table names.
 
         Of one that shares no folder they are those outside of its own folders.
+
+        Raises:
+            LakeTableError: The table cannot be read.
         """
         if (number, near) not in self._names:
-            with _readable(other.table.name()):
+            try:
                 named = named_places(other.table)
+            except Exception as error:  # whatever a damaged or foreign file makes its reader raise
+                raise LakeTableError(".".join(other.table.name()), _CANNOT_TELL, _WAY_OUT) from error
             self._names[number, near] = frozenset(one for one in named if near or not one.startswith(other.folders))
         return self._names[number, near]
 
 
 def _is_same(one: Table, other: Table) -> bool:
     return one.name() == other.name() and one.metadata.table_uuid == other.metadata.table_uuid
-
-
-def _overlap(some: Collection[str], others: Collection[str]) -> bool:
-    return any(one.startswith(other) or other.startswith(one) for one in some for other in others)
 
 
 def _has_format(table: Table) -> bool:

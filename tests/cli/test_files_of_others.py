@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +203,13 @@ def test_a_lake_in_the_same_folders_with_another_catalog_keeps_its_files(shared:
         shared.whole(first.load_table(path))
 
 
-def test_beside_a_table_that_cannot_be_read_nothing_goes_unless_it_is_left_out(shared: Shared) -> None:
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"damaged"), Path.unlink], ids=["damaged", "gone"])
+def test_beside_a_table_that_cannot_be_read_nothing_goes_unless_it_is_left_out(
+    damage: Callable[[Path], object], shared: Shared
+) -> None:
     theirs = shared.theirs()
     snapshot = theirs.metadata.snapshots[-1]
-    Path(place_of(snapshot.manifest_list)).write_bytes(b"damaged")
+    damage(Path(place_of(snapshot.manifest_list)))
     root = Path(place_of(shared.ours(CHANGELOG).location()))
     ours = root / "data" / "killed" / f"0-{'a' * 32}.parquet"
     ours.parent.mkdir()
@@ -216,6 +220,14 @@ def test_beside_a_table_that_cannot_be_read_nothing_goes_unless_it_is_left_out(s
     assert "theirs.numbers" in done.output
     assert "maintenance.other_tables: near" in done.output
     assert ours.exists()
+    here = {one for one in root.rglob("*") if one.is_file()}
+    said = shared.called("tables", "remove", "bank.items").output
+    assert "the changelog of bank.items was dropped" in said
+    assert "files stay that no version of it holds" in said
+    assert {one for one in root.rglob("*") if one.is_file()} == here
+    shared.called("tables", "add", "bank.items")
+    shared.harness.settle()
+    shared.age()
     configured = shared.folder / "pipeline.yaml"
     configured.write_text(configured.read_text().replace("maintenance: {", "maintenance: {other_tables: near, "))
     shared.called("maintain", "shop")
