@@ -116,8 +116,8 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     ),
     (windows.NotReadyError("shop", {"2026-01-05-01:00": (0, 3)}), "2026-01-05-01:00: p00, p03", "Materialize"),
     (
-        machine.MissingJarsError(("org.xerial:sqlite-jdbc:3",), "/home/jars"),
-        "not in /home/jars: org.xerial:sqlite-jdbc:3",
+        machine.MissingJarsError(("org.xerial:sqlite-jdbc:3",), "/ivy/jars"),
+        "not in /ivy/jars: org.xerial:sqlite-jdbc:3",
         "name a mirror",
     ),
     (machine.MissingJavaError(found="11.0.2"), "this machine", "Install a Java 17"),
