@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dts_assets.flows.copied_rules import rules_of_copy
-from dts_assets.flows.known_tables import known_names
+from dts_assets.flows.known_tables import known_names, registered_columns
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.tables_tasks import TablesTask, TableTarget
@@ -68,12 +68,13 @@ def copied_tasks(
     They apply the rules that rows have not passed when they were written. Tables without a target are passed over.
     """
     routes, lake = pipeline.settings.routes, pipeline.lake
+    known = registered_columns(pipeline) if copied else {}
     for start, tables in copied.items():
         for one in tables:
             table = routes.decoded_table(one.table) if routes else one.table
             if table is None or table not in targets:
                 continue
-            target = {table: replace(targets[table], rules=rules_of_copy(pipeline, one).rules)}
+            target = {table: replace(targets[table], rules=rules_of_copy(pipeline, one, known).rules)}
             path = copies_path(pipeline, one.table)
             files = lake.data_files(path, {"copy": {one.part}})
             part = CopiedPart(one, start, empties=one.kind is not CopyKind.REPAIR)

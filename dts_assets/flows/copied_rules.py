@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from dts_assets.errors import LakeTableError
 from dts_assets.errors.databases import CopyError
@@ -19,6 +20,9 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.copied_rules import RulesLeft, filter_digest, passed_now, rules_left
 from dts_assets.planning.pauses import Fault, copy_command
 from dts_assets.stages.copied_rules import NO_COPY_RULES, CopyRules, FilterOfCopy
+
+KnownColumns: TypeAlias = Mapping[TableId, tuple[Column, ...]]
+"""The columns of all tables before any rule."""
 
 
 def lake_table_of(pipeline: Pipeline, source: TableId) -> TableId:
@@ -38,7 +42,7 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
     settings, table = pipeline.settings, lake_table_of(pipeline, source)
     if not settings.columns and not settings.rows:
         return NO_COPY_RULES
-    columns = _columns(pipeline, source, table, shapes)
+    columns = _columns(pipeline, table, shapes)
     rules = _rules(pipeline, table, columns)
     if rules is None:
         return NO_COPY_RULES
@@ -56,12 +60,15 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
     return CopyRules(mine, as_bytes, rows, passed, filter_digest(settings.row_filter(table)))
 
 
-def rules_of_copy(pipeline: Pipeline, copied: CopiedTable) -> RulesLeft:
-    """Return the rules that the rows of a copy have not passed, by the configuration of now."""
+def rules_of_copy(pipeline: Pipeline, copied: CopiedTable, known: KnownColumns | None = None) -> RulesLeft:
+    """Return the rules that the rows of a copy have not passed, by the configuration of now.
+
+    ``known`` are the columns of all tables before any rule, for callers with many copies.
+    """
     settings, table = pipeline.settings, lake_table_of(pipeline, copied.table)
     if not (settings.columns or settings.rows or copied.passed or copied.passed_filter):
         return RulesLeft()
-    columns = _columns(pipeline, copied.table, table, copied.columns)
+    columns = _columns(pipeline, table, copied.columns, known)
     rules = _rules(pipeline, table, columns)
     return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied)
 
@@ -70,23 +77,26 @@ def refused_copies(
     pipeline: Pipeline, copied: Iterable[CopiedTable], tables: Iterable[TableId]
 ) -> dict[TableId, Fault]:
     """Return the faults of tables whose copies have passed other rules than those of now."""
-    found, wanted = dict[TableId, Fault](), set(tables)
+    found, wanted, copied = dict[TableId, Fault](), set(tables), tuple(copied)
+    known = registered_columns(pipeline) if copied else {}
     for one in copied:
         table = lake_table_of(pipeline, one.table)
-        clash = rules_of_copy(pipeline, one).clash if table in wanted else None
+        clash = rules_of_copy(pipeline, one, known).clash if table in wanted else None
         if clash is not None:
             way_out = f"copy it anew: {copy_command('resync', pipeline.name, one.table)}"
             found[table] = Fault(CHANGELOG.name, f"copy of {table}", str(LakeTableError(str(table), clash, way_out)))
     return found
 
 
-def _columns(pipeline: Pipeline, source: TableId, table: TableId, shapes: Sequence[ColumnShape]) -> tuple[Column, ...]:
+def _columns(
+    pipeline: Pipeline, table: TableId, shapes: Sequence[ColumnShape], known: KnownColumns | None = None
+) -> tuple[Column, ...]:
     """Return the columns of a table before any rule, and those that a copy alone has."""
-    found = list(registered_columns(pipeline).get(table, ()))
-    known = {name for one in found for name in one.source_names}
+    found = list((registered_columns(pipeline) if known is None else known).get(table, ()))
+    named = {name for one in found for name in one.source_names}
     declared = pipeline.settings.types_of(table)
     for shape in shapes:
-        if shape.name in known:
+        if shape.name in named:
             continue
         same = next((place for place, one in enumerate(found) if same_name(one.name) == same_name(shape.name)), None)
         if same is not None:  # the server spells it otherwise than events

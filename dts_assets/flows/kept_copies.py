@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from dts_assets.errors.databases import CopyError
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.copied_changes import copies_path
-from dts_assets.flows.copied_rules import lake_table_of, rules_of_copy, rules_to_pass
+from dts_assets.flows.copied_rules import KnownColumns, lake_table_of, rules_of_copy, rules_to_pass
 from dts_assets.flows.copies import BOUNDS, change, clear, give_up
+from dts_assets.flows.known_tables import registered_columns
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.spark_tasks import run_tasks
@@ -76,10 +77,13 @@ def keep_copies(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress)
             lambda rows: [one if one.state is CopyState.READING else one.without_bounds() for one in rows]
         )
     _leave_with_entries(pipeline, copied, progress)
-    copied = pipeline.ledger.copied_tables()
-    for table in sorted({one.table for one in copied}):
+    of_table: dict[TableId, list[CopiedTable]] = {}
+    for one in pipeline.ledger.copied_tables():
+        of_table.setdefault(one.table, []).append(one)
+    known = registered_columns(pipeline)
+    for table, mine in sorted(of_table.items()):
         try:
-            _keep_table(pipeline, table, [one for one in copied if one.table == table], spark, progress)
+            _keep_table(pipeline, table, mine, known, spark, progress)
         except Exception as error:
             progress(f"copies: {table} stays as it is for now: {fault_at('copies', error).reason}")
 
@@ -118,7 +122,12 @@ def _leave_with_entries(pipeline: Pipeline, copied: Iterable[CopiedTable], progr
 
 
 def _keep_table(
-    pipeline: Pipeline, table: TableId, copied: Collection[CopiedTable], spark: SparkProvider, progress: Progress
+    pipeline: Pipeline,
+    table: TableId,
+    copied: Collection[CopiedTable],
+    known: KnownColumns,
+    spark: SparkProvider,
+    progress: Progress,
 ) -> None:
     """Take care of one copied table."""
     path = copies_path(pipeline, table)
@@ -133,7 +142,7 @@ def _keep_table(
         if stays := parts - wanted:  # a step was stopped before its rows were gone
             pipeline.lake.replace(path, {"copy": stays}, ())
     for one in (one for one in copied if one.has_rows):
-        left = rules_of_copy(pipeline, one)
+        left = rules_of_copy(pipeline, one, known)
         if one.state is CopyState.COPIED and left.any:
             _apply_rules(pipeline, one, spark, progress)
         if one.state is CopyState.READING and (left.any or left.clash is not None):
