@@ -7,19 +7,23 @@ from collections.abc import Callable
 from datetime import timedelta
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from dts_assets.flows import tables
+from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.planning.snapshot_plans import SnapshotState
-from tests.flows.harness import Bench, Harness, table_id
+from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.plain_values import plain_values
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import Ddl, Dml, Source
+from tests.flows.source import Ddl, Dml, Source, write_capture
 from tests.flows.source_tables import INT, TEXT, Field, Row, Table
+from tests.flows.test_live import pieces
 
 KEY = "a key that nobody guesses"
 HASH: dict[str, Any] = {"hash": {"key": KEY}}
@@ -325,3 +329,64 @@ def test_windows_in_any_order_leave_nothing_plain(bench_of: Bench, tmp_path: Pat
         }
         expected = expected or found
         assert found == expected
+
+
+@pytest.mark.more
+def test_rows_whose_entries_have_left_pass_the_rule_all_the_same(bench_of: Bench, tmp_path: Path) -> None:
+    harness = opened(bench_of, tmp_path, renamed(), {"bank.customers.email": HASH}, windows=3)
+    harness.all(0, 1)
+    lake, path = harness.pipeline.lake, harness.pipeline.path("entries")
+    gone = {window.start for window in harness.windows(0, 1)}
+    assert lake.replace(path, {"window_start": gone}, []).removed
+    harness.all(2)
+    assert emails(harness) == {number: sealed(mail(number)) for number in (1, 2, 3, 4)}
+    assert plain_values(lake_of(harness), [MARK]) == {}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("at", ["_advance_layers", "_mark_windows", "forget_plain_versions"])
+def test_a_run_that_is_killed_behind_the_changelogs_leaves_nothing_plain_in_the_end(
+    bench_of: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    harness = opened(bench_of, tmp_path, renamed(), {"bank.customers.email": HASH}, windows=3)
+    harness.all(0, 1)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tables, at, killed)
+        with pytest.raises(KeyboardInterrupt):
+            harness.all(2)
+    harness.settle()
+    harness.tables(2)
+    assert emails(harness) == {number: sealed(mail(number)) for number in (1, 2, 3, 4)}
+    assert plain_values(lake_of(harness), [MARK]) == {}
+
+
+@pytest.mark.more
+def test_rows_of_a_paused_table_pass_the_rule_that_they_reach(bench_of: Bench, tmp_path: Path) -> None:
+    harness = opened(bench_of, tmp_path, renamed(), {"bank.customers.email": HASH}, windows=3)
+    harness.all(0)
+    paused_by_person(harness.pipeline, [table_id("staging")], reason="later")
+    harness.all(1)
+    harness.all(2)
+    resume_tables(harness.pipeline, [table_id("staging")])
+    harness.settle()
+    assert emails(harness) == {number: sealed(mail(number)) for number in (1, 2, 3, 4)}
+    assert plain_values(lake_of(harness), [MARK]) == {}
+
+
+@pytest.mark.more
+def test_live_windows_that_grow_leave_nothing_plain(bench_of: Bench, tmp_path: Path) -> None:
+    life = gh_ost()
+    harness = bench_of.open(
+        tmp_path / "pieces", partitions=2, window={"end": border(4), "live": True}, complete=False, history=["*"],
+        columns={"bank.customers.email": HASH},
+    )  # fmt: skip
+    for number, some in enumerate(pieces(life.source.messages, Random(3), 4)):
+        write_capture(tmp_path / "pieces", some, name=f"piece{number}")
+        refresh(harness)
+    settle_open(harness, rounds=10)
+    assert emails(harness) == {number: sealed(mail(number)) for number in (1, 2, 3, 4)}
+    assert plain_values(lake_of(harness), [MARK]) == {}
