@@ -15,7 +15,7 @@ from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import RULES, related_tables
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.told_shards import told_of_shards
-from dts_assets.model.column_rules import RuleKind
+from dts_assets.model.column_rules import RuleKind, RuleOf
 from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.frontier import Frontier
@@ -143,10 +143,20 @@ class FollowedTables:
             left_out=readers.is_left_out,
             shown_otherwise=readers.is_shown_otherwise,
             policy=policy,
+            ruled=self._is_ruled if self.pipeline.settings.columns else None,
         )
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
+
+    def _is_ruled(self, source: TableId, name: str) -> bool:
+        if source not in self._rules:
+            self._rules[source] = rule_finder(self.pipeline, self._lake_names.get(source, source))
+        return self._rules[source](name) is not None
+
+    @cached_property
+    def _rules(self) -> dict[TableId, RuleOf]:
+        return {}
 
     def _copied_at(self, source: TableId, frontier: Frontier) -> SourcePosition | None:
         """Return the position of the last copy of a table that a frontier holds.

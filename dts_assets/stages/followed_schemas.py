@@ -20,7 +20,7 @@ from dts_assets.model.schema_policies import SchemaPolicy, in_map
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
-from dts_assets.stages.row_origins import RowOrigin, RowOrigins
+from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
@@ -59,7 +59,8 @@ class FollowedTable:
     By a ``policy`` a snapshot may have columns that the source dropped, whose name there is empty, and ``mapped`` ones, whose
     values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
     table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
-    which rows came from a name whose row filter had left some out, and a sentence that says so.
+    which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
+    state whose values have passed a rule, by names without case; none where there are no rules.
     """
 
     states: tuple[SchemaState, ...]
@@ -73,6 +74,7 @@ class FollowedTable:
     moved_rows: str = ""
     proven_at: SourcePosition | None = None
     left_out: tuple[SourcePosition, str] | None = None
+    ruled: tuple[frozenset[str], ...] = ()
 
     @property
     def is_moved(self) -> bool:
@@ -245,8 +247,8 @@ class FollowedTable:
         """Return the ways of all columns from each state on; none leads back to a part."""
         last = len(self.states) - 1
         ways = [
-            tuple(self._way(one, name) for name in self.names)
-            for one in value_paths(self.states, start, last, filter(None, self.names))
+            tuple(self._way(one, name, number) for name in self.names)
+            for number, one in enumerate(value_paths(self.states, start, last, filter(None, self.names)), start)
         ]
         for part in parts:
             found = value_paths(self.states, start, part.last, part.keys) if start <= part.last else []
@@ -255,10 +257,14 @@ class FollowedTable:
             ways = [(*one, *more) for one, more in zip(ways, mine, strict=True)]
         return ways
 
-    def _way(self, ways: Mapping[str, ValuePath], name: str) -> ValuePath:
+    def _way(self, ways: Mapping[str, ValuePath], name: str, number: int) -> ValuePath:
         if not name:
             return ValuePath(None)
-        return ways[name].without_steps() if name in self.shown_otherwise else ways[name]
+        path = ways[name]
+        has_passed = self.ruled and path.origin is not None and folded(path.origin) in self.ruled[number]
+        if name in self.shown_otherwise or (has_passed and self.columns[self.names.index(name)].type == "string"):
+            return path.without_steps()  # no server has ever had such a value
+        return path
 
     def _default(self, number: int, path: ValuePath) -> ValuePath | None:
         schema = self.states[number].schema
@@ -317,6 +323,7 @@ def followed_table(
     left_out: Callable[[str], bool] = lambda _: False,
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
     policy: SchemaPolicy = SchemaPolicy.FOLLOW,
+    ruled: Callable[[TableId, str], bool] | None = None,
 ) -> FollowedTable | None:
     """Return a table with the columns of its last schema; None where no schema can be followed.
 
@@ -328,6 +335,7 @@ def followed_table(
         left_out: The function that tells whether a rule leaves a column out, by its name at the source.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
         policy: What the snapshot does with columns that come and go.
+        ruled: The function that tells whether a rule is on a column of a source table; None where there are no rules.
     """
     there = [one for one in rows.states if one.state.schema is not None]
     known = tuple(_with_kept(one.state for one in there))
@@ -350,7 +358,13 @@ def followed_table(
         others,
         policy,
         {place: lake_type(one.column) for place, one in enumerate(shown) if one.is_new},
+        ruled=() if ruled is None else tuple(_ruled(one, ruled) for one in there),
     )
+
+
+def _ruled(one: OriginState, ruled: Callable[[TableId, str], bool]) -> frozenset[str]:
+    columns = () if one.state.schema is None else one.state.schema.columns
+    return frozenset(folded(column.name) for column in columns if ruled(one.table, column.name))
 
 
 def _differ_in_case_only(states: Iterable[SchemaState]) -> bool:

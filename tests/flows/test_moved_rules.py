@@ -390,3 +390,23 @@ def test_live_windows_that_grow_leave_nothing_plain(bench_of: Bench, tmp_path: P
     settle_open(harness, rounds=10)
     assert emails(harness) == {number: sealed(mail(number)) for number in (1, 2, 3, 4)}
     assert plain_values(lake_of(harness), [MARK]) == {}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "sql", ["CHANGE email post VARCHAR(20)", "MODIFY email VARCHAR(20)", "CHANGE email post CHAR(9)"]
+)
+def test_a_value_that_has_passed_a_rule_goes_through_no_conversion(bench_of: Bench, tmp_path: Path, sql: str) -> None:
+    life = Life(people("customers"))
+    life.put("customers", 1, 2)
+    life.window(0)
+    life.say(f"ALTER TABLE bank.customers {sql}")
+    column = "post" if "post" in sql else "email"
+    life.source.tables["customers"].columns[1] = Field(column, TEXT)
+    life.put("customers", 4, column=column)
+    life.window(1)
+    harness = opened(bench_of, tmp_path, life, {"bank.customers.email": HASH}, windows=2)
+    harness.all(0)
+    harness.all(1)
+    found = emails(harness, column=column)
+    assert (found[1], found[2]) == (sealed(mail(1)), sealed(mail(2)))
