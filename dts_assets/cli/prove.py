@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.left_out import left_out_statements
-from dts_assets.cli.main import CHECK_FAILED, NOT_COMPARED, config_option, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import NOT_COMPARED, config_option, end, say, settings_of, subscription_of, table_of
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.proof import Proof, prove
 from dts_assets.flows.proof_comparison import TableProof
@@ -79,7 +79,8 @@ def prove_command(
         )
     _show(proof.tables, values=show_values)
     _say_run(proof)
-    sys.exit(CHECK_FAILED if not proof.equal else 0 if proof.whole else NOT_COMPARED)
+    end(proof.failures, failed_checks=not proof.equal)
+    sys.exit(0 if proof.whole else NOT_COMPARED)
 
 
 def _address(url: str) -> ScratchAddress:

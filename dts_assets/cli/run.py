@@ -102,7 +102,10 @@ def _run_subscription(
             )
             return None
         require_spark(settings)  # before Dagster starts a run, which would take as long as Spark to say it
-        definitions = assemble(settings, path)  # anew, because entries may have found tables since
+        # Anew, because entries may have found tables since; alone, because another one's registry may not be readable.
+        definitions = assemble(
+            settings.model_copy(update={"subscriptions": {name: settings.subscriptions[name]}}), path
+        )
         for request in requests:
             asked.add(request.key)
             console.print(f"[bold]{request.job}[/bold] {request.key}")

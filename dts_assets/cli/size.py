@@ -11,7 +11,16 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dts_assets.cli.main import config_option, duration, keep_names_whole, say, settings_of, subscription_of, table_of
+from dts_assets.cli.main import (
+    config_option,
+    duration,
+    end,
+    keep_names_whole,
+    say,
+    settings_of,
+    subscription_of,
+    table_of,
+)
 from dts_assets.cli.tables import table_named
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.lake_size import LakeBytes, Supposed, TableBytes, lake_bytes
@@ -60,10 +69,11 @@ def size(
     found = lake_bytes(pipeline, tables=chosen, supposed=supposed, orphans=not no_orphans)
     if as_json:
         click.echo(json.dumps(_json(found)))
-        return
-    _show(found, subscription, by_table=by_table or chosen is not None)
-    if not found.tables:
-        say(f"the lake has no table of {subscription} yet")
+    else:
+        _show(found, subscription, by_table=by_table or chosen is not None)
+        if not (found.tables or found.failures):
+            say(f"the lake has no table of {subscription} yet")
+    end(found.failures)
 
 
 def _show(found: LakeBytes, subscription: str, *, by_table: bool) -> None:

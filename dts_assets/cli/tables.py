@@ -18,12 +18,14 @@ from rich.text import Text
 from dts_assets.cli.main import (
     config_of,
     config_option,
+    end,
     keep_names_whole,
     say,
     settings_of,
     subscription_of,
     table_of,
 )
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pauses import paused_by_person, resume_tables, table_standings
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.preflight import require_spark
@@ -52,19 +54,22 @@ def tables(context: click.Context, config: Path | None) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    console, settings = Console(highlight=False), settings_of(config)
-    for name in settings.subscriptions:
-        shown = table_of(
-            f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"]
-        )
-        standings = table_standings(open_pipeline(settings, name, only_read=True))
-        keep_names_whole(shown, (str(one.table) for one in standings))
-        for one in standings:
-            since, reason = (
-                ("", "") if one.paused is None else (f"{one.paused.since:%Y-%m-%d %H:%M}", one.paused.reason)
-            )
-            shown.add_row(Text(str(one.table)), one.state, since, Text(reason), f"{len(one.lacking):,}")
-        console.print(shown)
+    settings = settings_of(config)
+    shown = one_by_one(
+        settings.subscriptions,
+        lambda name: _show(name, table_standings(open_pipeline(settings, name, only_read=True))),
+        named=lambda name: f"The list of the tables of {name}",
+    )
+    end(shown.failures.values())
+
+
+def _show(name: str, standings: Sequence[Standing]) -> None:
+    shown = table_of(f"{name}: tables", texts=["table", "state", "since (UTC)", "reason"], numbers=["windows behind"])
+    keep_names_whole(shown, (str(one.table) for one in standings))
+    for one in standings:
+        since, reason = ("", "") if one.paused is None else (f"{one.paused.since:%Y-%m-%d %H:%M}", one.paused.reason)
+        shown.add_row(Text(str(one.table)), one.state, since, Text(reason), f"{len(one.lacking):,}")
+    Console(highlight=False).print(shown)
 
 
 @tables.command("pause")

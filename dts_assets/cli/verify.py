@@ -10,10 +10,10 @@ import click
 from rich.console import Console
 
 from dts_assets.cli.main import (
-    CHECK_FAILED,
     NOT_COMPARED,
     config_option,
     duration,
+    end,
     say,
     settings_of,
     subscription_of,
@@ -86,7 +86,8 @@ def verify_command(
         )
     for table, reason in found.not_repaired.items():
         say(f"{table} is not repaired: {reason}")
-    sys.exit(CHECK_FAILED if found.unequal else NOT_COMPARED if found.refused else 0)
+    end(found.failures.values(), failed_checks=bool(found.unequal))
+    sys.exit(NOT_COMPARED if found.refused else 0)
 
 
 def _place(subscription: Subscription) -> DatabasePlace:

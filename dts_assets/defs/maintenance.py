@@ -118,10 +118,12 @@ def step_metadata(report: StepReport, *, dry_run: bool = False) -> Metadata:
 def size_metadata(pipeline: "Pipeline") -> Metadata:
     """Return the bytes of the present versions by layer, as the tables' own summaries have them."""
     from dts_assets.flows.maintained_tables import layer_of, maintained_paths
+    from dts_assets.flows.one_by_one import one_by_one
 
     sizes = Counter[str]()
-    for path in maintained_paths(pipeline):
-        state = pipeline.lake.state(path)
+    # A table that cannot be opened is named by the steps, which have met it.
+    states = one_by_one(maintained_paths(pipeline), pipeline.lake.state, named=".".join)
+    for path, state in states.results.items():
         if state is not None:
             sizes[layer_of(path)] += int(state.properties.get("total-files-size", 0))
     return {**{f"{layer}_bytes": size for layer, size in sizes.items()}, "all_bytes": sizes.total()}

@@ -5,7 +5,7 @@ What settings would free is computed beside them. All of it but orphans comes fr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,9 +13,11 @@ from pyiceberg.table import Table
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.maintained_tables import Path, layer_of, layer_paths, maintained_paths
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
+from dts_assets.model.failures import Failure
 from dts_assets.model.lake_layers import layer_at
 from dts_assets.model.message_retention import ENTRIES, RAW
 from dts_assets.model.tables import TableId
@@ -69,10 +71,11 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class LakeBytes:
-    """The sizes of tables, and what settings would free."""
+    """The sizes of tables, what settings would free, and the failures of tables that could not be read."""
 
     tables: tuple[TableBytes, ...] = ()
     freed: tuple[Freed, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     def by_layer(self) -> dict[str, TableBytes]:
         """Return the sums of each layer, in the order of the tables."""
@@ -132,32 +135,40 @@ def lake_bytes(
     if pipeline.lake.identity(pipeline.name) is None:
         return LakeBytes()
     now = now or datetime.now(UTC)
-    opened = dict(_opened(pipeline, tables))
-    looking = _Looking(pipeline, supposed, now, folders_of_tables(opened) if orphans else None, pipeline.other_tables())
-    sizes = []
-    for path, table in opened.items():
-        sizes.append(looking.size(path, table))
-        progress(f"size: {len(sizes):,} of {len(opened):,} tables")
-    freed = [] if tables is not None else list(looking.messages())
+    tried = one_by_one(_paths(pipeline, tables), pipeline.lake.table, named=_size_of)
+    opened = {path: table for path, table in tried.results.items() if table is not None}
+    # A table that cannot be opened has a folder that nobody knows, and its files are no orphans of others.
+    folders = folders_of_tables(opened) if orphans and not tried.failures else None
+    looking = _Looking(pipeline, supposed, now, folders, pipeline.other_tables())
+
+    def size(path: Path) -> TableBytes:
+        found = looking.size(path, opened[path])
+        progress(f"size: {'.'.join(path)}, one of {len(opened):,} tables")
+        return found
+
+    looked = one_by_one(opened, size, named=_size_of)
+    sizes = tuple(looked.results.values())
+    settings = one_by_one(() if tables is not None else looking.message_ages(), looking.freed, named=lambda one: one[1])
+    freed = list(settings.results.values())
     expiring = sum(one.expiring_bytes for one in sizes)
     orphaned = sum(one.orphan_bytes for one in sizes)
     found = [Freed(f"maintenance.expire_after: {duration_text(looking.keep_for)}", expiring), *freed]
-    if orphans:
+    if folders is not None:
         found.append(
             Freed(f"maintenance.orphans_after: {duration_text(pipeline.settings.maintenance.orphans_after)}", orphaned)
         )
-    return LakeBytes(tuple(sizes), tuple(found))
+    failures = [*tried.failures.values(), *looked.failures.values(), *settings.failures.values()]
+    return LakeBytes(sizes, tuple(found), tuple(failures))
 
 
-def _opened(pipeline: Pipeline, tables: Collection[TableId] | None) -> Iterator[tuple[Path, Table]]:
+def _size_of(path: Path) -> str:
+    return f"The size of {'.'.join(path)}"
+
+
+def _paths(pipeline: Pipeline, tables: Collection[TableId] | None) -> Iterable[Path]:
     if tables is None:
-        paths = list(maintained_paths(pipeline))
-    else:
-        paths = [path for table in sorted(tables) for path in layer_paths(pipeline, table)]
-    for path in paths:
-        found = pipeline.lake.table(path)
-        if found is not None:
-            yield path, found
+        return maintained_paths(pipeline)
+    return [path for table in sorted(tables) for path in layer_paths(pipeline, table)]
 
 
 @dataclass(slots=True)
@@ -242,20 +253,23 @@ class _Looking:
             counts[key] = counts.get(key, 0) + 1
         return sum(count for count in counts.values() if is_worth_compacting(count))
 
-    def messages(self) -> Iterator[Freed]:
-        """Yield what ages of messages and entries would free."""
+    def message_ages(self) -> tuple[tuple[str, str, timedelta], ...]:
+        """Return the ages of messages and entries: the table, the text of the setting, and the age."""
         ages = self.pipeline.settings.message_ages
-        for layer, key, age in (
+        both = (
             (RAW, "raw", ages.raw if self.supposed.raw is None else self.supposed.raw),
             (ENTRIES, "entries", ages.entries if self.supposed.entries is None else self.supposed.entries),
-        ):
-            if age is None:
-                continue
-            files = self.pipeline.lake.data_files(self.pipeline.path(layer))
-            border = self.now - age - self.pipeline.settings.window.every
-            old = [one for one in files if one.partition["window_start"] < border]
-            yield Freed(
-                f"message_retention.{key}: {duration_text(age)}",
-                sum(one.bytes for one in old),
-                sum(one.rows for one in old),
-            )
+        )
+        return tuple(
+            (layer, f"message_retention.{key}: {duration_text(age)}", age)
+            for layer, key, age in both
+            if age is not None
+        )
+
+    def freed(self, one: tuple[str, str, timedelta]) -> Freed:
+        """Return what an age of messages or entries would free."""
+        layer, setting, age = one
+        border = self.now - age - self.pipeline.settings.window.every
+        files = self.pipeline.lake.data_files(self.pipeline.path(layer))
+        old = [file for file in files if file.partition["window_start"] < border]
+        return Freed(setting, sum(file.bytes for file in old), sum(file.rows for file in old))

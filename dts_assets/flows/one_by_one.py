@@ -27,16 +27,24 @@ class OneByOne(Generic[Item, Result]):
 
 
 def one_by_one(
-    items: Iterable[Item], step: Callable[[Item], Result], *, named: Callable[[Item], str], side_by_side: int = 1
+    items: Iterable[Item],
+    step: Callable[[Item], Result],
+    *,
+    named: Callable[[Item], str],
+    side_by_side: int = 1,
+    through: type[Exception] | tuple[()] = (),
 ) -> OneByOne[Item, Result]:
     """Do a step for every item, whatever becomes of the others, some ``side_by_side``.
 
-    ``named`` gives the subject of a step for a sentence: "The size of shop.entries".
+    ``named`` gives the subject of a step for a sentence: "The size of shop.entries". Errors of the class ``through`` concern all
+    items, and are raised.
     """
 
     def attempt(item: Item) -> tuple[Result] | Failure:
         try:
             return (step(item),)
+        except through:
+            raise
         except Exception as error:
             return failure_of(error, named(item))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.flows.known_tables import known_sources, known_tables
+from dts_assets.flows.one_by_one import OneByOne, one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.proof_comparison import StandingTable, TableProof, compare_table, standing_table
@@ -21,6 +21,7 @@ from dts_assets.flows.scratch_account import scratch_account
 from dts_assets.flows.scratch_server import ScratchServer
 from dts_assets.flows.statement_export import Exported, Wanted, statements_in_order
 from dts_assets.model.collections import is_collection
+from dts_assets.model.failures import Failure
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -39,7 +40,7 @@ _FIRST = SourcePosition(0, 0, 0)
 class Proof:
     """The outcome of a proof: what was run, and the verdict on each table.
 
-    ``not_compared`` are tables without a verdict, with the reason.
+    ``not_compared`` are tables without a verdict, with the reason, and ``failures`` those of tables that could not be read.
     """
 
     frontier: Frontier
@@ -47,6 +48,7 @@ class Proof:
     exported: Exported
     tables: Mapping[TableId, TableProof] = field(default_factory=dict)
     not_compared: Mapping[TableId, str] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -58,7 +60,7 @@ class Proof:
         """True if everything was compared: no table, change, column or value was left out."""
         return (
             self.exported.whole
-            and not (self.replayed.refused or self.not_compared or self.exported.parts[Part.CASCADE])
+            and not (self.replayed.refused or self.not_compared or self.exported.parts[Part.CASCADE] or self.failures)
             and all(one.whole for one in self.tables.values())
         )
 
@@ -83,7 +85,9 @@ def prove(
     """
     wanted = Wanted(dialect_of(_MYSQL), tuple(tables), routes=pipeline.settings.routes)
     not_compared = _without_statements(pipeline, wanted)
-    standing = _standing(pipeline, wanted, not_compared)
+    opened = _standing(pipeline, wanted, not_compared)
+    standing = {table: one for table, one in opened.results.items() if one is not None}
+    standing = {table: one for table, one in standing.items() if one.state.frontier != EMPTY_FRONTIER}
     marked = {mark.window.start for mark in pipeline.ledger.cuts()}
     going_on = [table for table, one in standing.items() if one.state.frontier.window not in marked]
     not_compared |= dict.fromkeys(going_on, "the run that made it has not ended: run the tables")
@@ -97,19 +101,27 @@ def prove(
     progress(f"prove: {len(standing)} tables, statements go into {', '.join(databases)} on {server.address}")
     behind = {table: one.state.frontier for table, one in standing.items() if one.state.frontier != frontier}
     wanted = replace(wanted, frontier=frontier, standing=behind, databases=frozenset(databases))
-    exported, compared = Exported(), dict[TableId, TableProof]()
+    exported = Exported()
     with scratch_account(server, databases) as own:
         prepare_databases(own, databases, existing=existing)
         replay = Replay(own, wanted.dialect.preamble, databases)
         replayed = replay.run(statements_in_order(pipeline, wanted, exported, progress=progress))
         exported.lacking -= set(not_compared)
-        for table, one in standing.items():
-            if table in exported.behind:
-                not_compared[table] = "its snapshot lacks changes that others have: run the tables"
-            else:
-                compared[table] = compare_table(pipeline, own, one)
-                progress(f"prove: {table}: {'equal' if compared[table].equal else 'differs'}")
-    return Proof(frontier, replayed, exported, compared, not_compared)
+        late = exported.behind.intersection(standing)
+        not_compared |= dict.fromkeys(late, "its snapshot lacks changes that others have: run the tables")
+
+        def compare(table: TableId) -> TableProof:
+            found = compare_table(pipeline, own, standing[table])
+            progress(f"prove: {table}: {'equal' if found.equal else 'differs'}")
+            return found
+
+        compared = one_by_one((table for table in standing if table not in late), compare, named=_comparison_of)
+    failures = (*opened.failures.values(), *compared.failures.values())
+    return Proof(frontier, replayed, exported, compared.results, not_compared, failures)
+
+
+def _comparison_of(table: TableId) -> str:
+    return f"The comparison of {table}"
 
 
 def _order(frontier: Frontier) -> tuple[float, SourcePosition]:
@@ -130,13 +142,13 @@ def _without_statements(pipeline: Pipeline, wanted: Wanted) -> dict[TableId, str
     return found | {table: f"it stands still: {row.reason}" for table, row in paused.items() if wanted.takes(table)}
 
 
-def _standing(pipeline: Pipeline, wanted: Wanted, without: Collection[TableId]) -> dict[TableId, StandingTable]:
+def _standing(
+    pipeline: Pipeline, wanted: Wanted, without: Collection[TableId]
+) -> OneByOne[TableId, StandingTable | None]:
     """Return the snapshots as they stand now, each with the Iceberg snapshot that is compared."""
-    sources = known_sources(pipeline)
-    opened = partial(standing_table, pipeline)
-    found = {
-        table: opened(table, sources.get(table, (table,))[0], columns)
-        for table, columns in sorted(known_tables(pipeline).items())
-        if wanted.takes(table) and table not in without
-    }
-    return {table: one for table, one in found.items() if one is not None and one.state.frontier != EMPTY_FRONTIER}
+    sources, known = known_sources(pipeline), known_tables(pipeline)
+    return one_by_one(
+        (table for table in sorted(known) if wanted.takes(table) and table not in without),
+        lambda table: standing_table(pipeline, table, sources.get(table, (table,))[0], known[table]),
+        named=_comparison_of,
+    )

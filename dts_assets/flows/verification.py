@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from dts_assets.errors import NothingFoundError
 from dts_assets.errors.databases import CopyError
+from dts_assets.errors.sources import DatabaseError
 from dts_assets.flows.compared_snapshots import stored_total, unknown_values, version_of_others
 from dts_assets.flows.compared_tables import ComparedTable, LakeSums, compared_table, refused, sums_of_files
 from dts_assets.flows.differing_rows import differing_rows
@@ -22,6 +23,7 @@ from dts_assets.flows.known_moments import known_position
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.repairs import repair_rows
 from dts_assets.flows.reports import Progress
@@ -31,6 +33,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.differences import Differences
+from dts_assets.model.failures import Failure
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.server_tables import ServerTable
 from dts_assets.model.tables import TableId
@@ -94,13 +97,14 @@ class Verification:
     """The comparison of all tables at one position of the source, which holds everything up to it.
 
     ``repaired`` has the rows that were taken from the source because they differed, as copies that windows take; ``not_repaired``
-    the tables whose rows could not be, with the reasons.
+    the tables whose rows could not be, with the reasons. ``failures`` are those of tables that could not be read.
     """
 
     position: SourcePosition
     verdicts: Mapping[TableId, TableVerdict]
     repaired: Mapping[TableId, CopiedTable] = field(default_factory=dict)
     not_repaired: Mapping[TableId, str] = field(default_factory=dict)
+    failures: Mapping[TableId, Failure] = field(default_factory=dict)
 
     @property
     def unequal(self) -> tuple[TableId, ...]:
@@ -160,7 +164,7 @@ def verify(
     if surely or not found.unequal:
         return found
     again, _ = once(found.unequal, is_last=True)
-    return replace(again, verdicts={**found.verdicts, **again.verdicts})
+    return replace(again, verdicts={**found.verdicts, **again.verdicts}, failures={**found.failures, **again.failures})
 
 
 def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification, known: str) -> Verification:
@@ -208,13 +212,18 @@ def verify_at(
     verdicts = {table: TableVerdict(table, refused=f"it stands still: {why}") for table, why in found.paused.items()}
     verdicts |= {table: TableVerdict(table, refused=fault.reason) for table, fault in found.failed.items()}
     sources, known = _sources(pipeline, described), known_tables(pipeline)
-    for table in sorted(found.tables):
-        columns = known.get(table, ())
-        verdicts[table] = _verdict(pipeline, moment, found, table, columns, sources.get(table, ()), described)
+    compared = one_by_one(
+        sorted(found.tables),
+        lambda table: _verdict(pipeline, moment, found, table, known.get(table, ()), sources.get(table, ()), described),
+        named=lambda table: f"The comparison of {table}",
+        through=DatabaseError,
+    )
+    verdicts |= compared.results
+    verdicts |= {table: TableVerdict(table, refused=one.sentence) for table, one in compared.failures.items()}
     lacking = "the lake has no such table at this moment: it is newer, or no change of it has come"
     asked = (one for one in sources if tables is None or one in tables)
     verdicts |= {one: TableVerdict(one, refused=lacking) for one in asked if one not in verdicts}
-    return Verification(position, verdicts)
+    return Verification(position, verdicts, failures=compared.failures)
 
 
 def wait_for(
