@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 from dts_assets.errors import DtsAssetsError, LakeTableError
 from dts_assets.errors.disks import FullDiskError
+from dts_assets.errors.damage import DamagedFileError
 
 
 class Origin(Enum):
@@ -91,6 +92,8 @@ def origin_of(error: BaseException) -> Origin:
     """Return the origin of an error, without its causes."""
     if not isinstance(error, Exception) or isinstance(error, MemoryError):
         return Origin.RUN
+    if isinstance(error, DamagedFileError):
+        return Origin.TABLE if error.owner.is_of_one_table else Origin.RUN
     if isinstance(error, DtsAssetsError):
         return Origin.TABLE if isinstance(error, LakeTableError) and not error.retriable else Origin.RUN
     parents = [(one.__module__.partition(".")[0], one.__name__) for one in type(error).__mro__]

@@ -31,7 +31,7 @@ from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import flat_name, flat_names
 from dts_assets.store.delete_files import live_rows
 from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import open_parquet
+from dts_assets.store.open_files import open_parquet
 from dts_assets.wire.ddl.table_schemas import Family
 
 _FIELD_ID = b"PARQUET:field_id"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -19,16 +20,18 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
-from sqlalchemy import Select, bindparam, select
-from sqlalchemy.engine import URL
+from sqlalchemy import Select, bindparam, event, select
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.errors.damage import DamagedCatalogError
 from dts_assets.store.avro_schemas import parse_schemas_once
 from dts_assets.store.catalog_properties import for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
 from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
+from dts_assets.store.damage import damage_named, name_damage
 from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
 from dts_assets.store.jars import packages_of
@@ -56,6 +59,12 @@ Its own list lacks the last six.
 """
 
 _FLAT_CATALOGS = ("hive", "glue")
+
+_DAMAGED = re.compile(r"malformed|not a database|file is encrypted")
+"""Words of SQLite for a database that it cannot read."""
+
+_METADATA = "*/*/metadata/*.metadata.json"
+"""The metadata of a subscription's own tables, below the warehouse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +224,9 @@ def _metadata(location: str, properties: tuple[tuple[str, str], ...]) -> TableMe
     written = _WRITTEN.pop(location, None)
     if written is not None:
         return written
-    return FromInputFile.table_metadata(load_file_io(dict(properties), location).new_input(location))
+    source = load_file_io(dict(properties), location).new_input(location)
+    with damage_named(source):
+        return FromInputFile.table_metadata(source)
 
 
 _WRITTEN: dict[str, TableMetadata] = {}
@@ -228,8 +239,10 @@ def open_catalog(lake: LakeLocation) -> Catalog:
     Raises:
         UnwritableLakeError: A SQLite catalog cannot be opened, or a folder of the lake cannot be made or written.
         UnavailableCatalogError: Other programs kept a SQLite catalog locked.
+        DamagedCatalogError: A SQLite catalog is damaged or lost.
     """
     parse_schemas_once()
+    name_damage()
     told = for_pyiceberg(lake.properties)
     prepare_clients(told)
     if lake.catalog_type != "sqlite":
@@ -238,6 +251,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         prepare_clients(of_file_stores(catalog.properties))  # the server may have named the store
         return catalog
     database, waiting = lake.database, {"timeout": str(SQLITE_WAIT_SECONDS)}
+    _refuse_lost(lake)
     try:
         _make_ready(lake)
         uri = URL.create("sqlite", database=str(database), query=waiting)
@@ -255,7 +269,9 @@ def open_catalog(lake: LakeLocation) -> Catalog:
     tables_left = 2
     while True:
         try:
-            return SqliteCatalog(CATALOG, **properties)
+            catalog = SqliteCatalog(CATALOG, **properties)
+            event.listen(catalog.engine, "handle_error", partial(_name_damage, str(database)))
+            return catalog
         except DatabaseError as error:
             # Another process may make each of the catalog's two tables between our look and our try.
             if tables_left and "already exists" in str(error):
@@ -263,7 +279,24 @@ def open_catalog(lake: LakeLocation) -> Catalog:
                 continue
             if (passing := explained_trouble(error)) is not None:
                 raise passing from error
+            if _says_damage(error):
+                raise DamagedCatalogError(str(database)) from None
             raise UnwritableLakeError(lake.warehouse, f"its catalog {database.name} cannot be opened") from error
+
+
+def _says_damage(error: BaseException) -> bool:
+    """Return whether SQLite says that a database is damaged, or none."""
+    return _DAMAGED.search(str(getattr(error, "orig", error))) is not None
+
+
+def _name_damage(path: str, context: ExceptionContext) -> None:
+    """Name the file of a catalog that turns out to be damaged when it is asked.
+
+    Raises:
+        DamagedCatalogError: SQLite says so.
+    """
+    if _says_damage(context.original_exception):
+        raise DamagedCatalogError(path) from None
 
 
 def spark_catalog_conf(lake: LakeLocation, user: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -315,3 +348,17 @@ def _make_ready(lake: LakeLocation) -> None:
     database = lake.database
     if database.exists() and not os.access(database, os.W_OK):
         raise UnwritableLakeError(str(database), "permission denied")
+
+
+def _refuse_lost(lake: LakeLocation) -> None:
+    """Refuse a warehouse with tables whose SQLite database is lost: a new one would begin without them.
+
+    A database with a place of its own may be a second catalog of the warehouse.
+
+    Raises:
+        DamagedCatalogError: The database is empty or missing.
+    """
+    size = lake.database.stat().st_size if lake.database.exists() else None
+    lost = "it is empty" if size == 0 else "it is missing" if size is None and "uri" not in lake.properties else ""
+    if lost and lake.local_path is not None and any(lake.local_path.glob(_METADATA)):
+        raise DamagedCatalogError(str(lake.database), f"{lost}, and the warehouse has tables")

@@ -31,6 +31,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, IcebergType, IntegerType, LongType, PrimitiveType
 
 from dts_assets.errors import LakeChangeError, LakeTableError
+from dts_assets.store.damage import damage_named
 from dts_assets.store.files import WrittenFile, leaf_column
 from dts_assets.store.layouts import LAYOUT_PROPERTY
 
@@ -157,7 +158,7 @@ class _FooterReader:
         source = self._io.new_input(file.path)
         try:
             size = len(source)
-            with source.open() as stream:
+            with damage_named(source), source.open() as stream:
                 footer = pq.read_metadata(stream)
         except FileNotFoundError:
             raise LakeChangeError(self._name, f"its new file {file.path} is not there") from None

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from dts_assets.errors import LakeTableError
 from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import WriteTarget, file_io, open_parquet
+from dts_assets.store.files import WriteTarget
+from dts_assets.store.open_files import file_io, open_parquet
 from dts_assets.store.types import FIELD_ID
 
 PATH_ID = 2147483546
@@ -99,7 +100,12 @@ def _write(target: WriteTarget, path: str, data_file: str, positions: Positions)
         try:
             # Ascending numbers as they are, in zstd, take less than two bytes a row; every reader knows them so.
             pq.write_table(
-                table, stream, compression=target.compression, use_dictionary=["file_path"], store_schema=False
+                table,
+                stream,
+                compression=target.compression,
+                use_dictionary=["file_path"],
+                store_schema=False,
+                write_page_checksum=True,
             )
             size: int = stream.tell()
             stream.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType, TracebackType
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import UnknownType
 
@@ -27,7 +26,8 @@ from dts_assets.errors import LakeTableError
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.columns import NamedType
-from dts_assets.store.file_stores import FileStore, prepare_clients
+from dts_assets.store.file_stores import FileStore
+from dts_assets.store.open_files import file_io, open_parquet
 from dts_assets.store.types import FIELD_ID, arrow_schema, iceberg_schema
 
 ROW_GROUP_BYTES = 32 << 20
@@ -260,6 +260,7 @@ class _OpenFile:
             # Pages are cut between write batches only: 1,024 rows of 500 KB would make one page of half a gigabyte.
             write_batch_size=min(1024, max(1, _WRITE_BATCH_BYTES // row_bytes)),
             store_schema=False,
+            write_page_checksum=True,
         )
         return self._writer
 
@@ -346,36 +347,6 @@ def leaf_column(metadata: pq.FileMetaData, path: str) -> int | None:
     """Return the number of the leaf column at a Parquet path, None without one. The file has rows."""
     first = metadata.row_group(0)
     return next((i for i in range(metadata.num_columns) if first.column(i).path_in_schema == path), None)
-
-
-@contextmanager
-def open_parquet(store: FileStore, path: str) -> Iterator[pq.ParquetFile]:
-    """Open a file of a store for the length of the block, in which it is read.
-
-    Raises:
-        ExpiredCredentialsError: The vended credentials of the store have expired.
-    """
-    with (
-        store.explained(),
-        file_io(store, path).new_input(path).open() as stream,
-        pq.ParquetFile(stream) as opened,
-    ):
-        yield opened
-
-
-def file_io(store: FileStore, location: str) -> FileIO:
-    """Return the client of a store for a location, local or remote.
-
-    There is one for each process and set of properties.
-    """
-    scheme = location.partition("://")[0] if "://" in location else ""
-    return _file_io(tuple(sorted(store.properties.items())), scheme)
-
-
-@lru_cache(maxsize=64)  # a catalog that vends credentials names others for each table
-def _file_io(properties: tuple[tuple[str, str], ...], scheme: str) -> FileIO:
-    prepare_clients(dict(properties))
-    return load_file_io(dict(properties), f"{scheme}://" if scheme else None)
 
 
 def _split(batch: pa.RecordBatch, target: WriteTarget) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:

@@ -32,9 +32,10 @@ from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
 from dts_assets.store.dropped_tables import Dropped, drop_table
 from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import WriteTarget, WrittenFile, file_io
+from dts_assets.store.files import WriteTarget, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
 from dts_assets.store.layouts import is_laid_out, lay_out
+from dts_assets.store.open_files import file_io
 from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema, with_fields
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout

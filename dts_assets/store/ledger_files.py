@@ -21,6 +21,7 @@ from pyiceberg.table import Table
 from dts_assets.model.tables import TableId
 from dts_assets.store.cast import cast_to_schema
 from dts_assets.store.commit import files_in
+from dts_assets.store.damage import damage_named
 from dts_assets.store.replacement_plan import field_names
 from dts_assets.store.rows import Kind, from_arrow
 from dts_assets.store.schemas import DAY
@@ -98,7 +99,12 @@ def read_files(table: Table, files: Sequence[DataFile], *, without: Sequence[str
     columns = [name for name in schema.names if name not in without]
     batches: list[pa.RecordBatch] = []
     for file in files:
-        with table.io.new_input(file.file_path).open() as stream, pq.ParquetFile(stream) as opened:
+        source = table.io.new_input(file.file_path)
+        with (
+            damage_named(source),
+            source.open() as stream,
+            pq.ParquetFile(stream, page_checksum_verification=True) as opened,
+        ):
             names = set(opened.schema_arrow.names)
             present = [name for name in columns if name in names]
             # Without threads, which take longer to wake than such a file takes to be read.

@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType
 
 from dts_assets.errors import ForeignDeletesError, LakeChangeError, LakeTableError, StaleGenerationError
+from dts_assets.store.damage import damage_named
 from dts_assets.store.data_files import partition_value
 from dts_assets.store.delete_files import PATH_ID, POSITION_ID, WrittenDeletes
 from dts_assets.store.delete_index import only_file
@@ -162,7 +163,7 @@ def _looked_at(table: Table, written: WrittenDeletes) -> NewDeletes:
     name, source = ".".join(table.name()), table.io.new_input(written.path)
     try:
         size = len(source)
-        with source.open() as stream:
+        with damage_named(source), source.open() as stream:
             footer = pq.read_metadata(stream)
     except FileNotFoundError:
         raise LakeChangeError(name, f"its new delete file {written.path} is not there") from None

@@ -6,6 +6,7 @@ No command may show a stack, whatever the lake holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,28 +72,44 @@ def part_of(topic: Topic) -> str:
     return "types" if topic.name in type_topics() else topic.format.partition("-")[0]
 
 
-@pytest.fixture(scope="module")
-def worked(tmp_path_factory: pytest.TempPathFactory) -> Worked:
-    """The lake of all subscriptions, made by a command for each part of them."""
-    folder = tmp_path_factory.mktemp("lake")
-    project = Project.of(topics(NAMES), folder, part=part_of)
+def made(names: Iterable[str], folder: Path) -> Worked:
+    """A lake of some subscriptions, made by a command for each part of them."""
+    project = Project.of(topics(names), folder, part=part_of)
     runs = {name: typed("run", "--config", str(config), folder=folder) for name, config in project.parts.items()}
     return Worked(project, runs, each_command(project.alone.values(), folder))
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Worked]]:
+    """Two lakes, by the names of their subscriptions: they have nothing in common and are made side by side."""
+    halves = [
+        [name for name in NAMES if (name in type_topics() or name.startswith("drs_")) is half] for half in (True, False)
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        folders = [tmp_path_factory.mktemp("lake") for _ in halves]
+        yield {name: one for names, one in zip(halves, pool.map(made, halves, folders), strict=True) for name in names}
+
+
+@pytest.fixture
+def worked(lakes: Mapping[str, Worked], name: str) -> Worked:
+    return lakes[name]
 
 
 def test_every_topic_is_a_subscription() -> None:
     assert len(NAMES) == len(recorded_topics()) + len(scenarios()) + len(type_topics()) == 91
 
 
-def test_the_runs_end_right(worked: Worked) -> None:
-    assert set(worked.runs) >= {"dts", "drs", "canal", "toy"}
-    assert [str(ended) for ended in worked.runs.values() if not ended.is_right] == []
+def test_the_runs_end_right(lakes: Mapping[str, Worked]) -> None:
+    runs = {part: ended for worked in lakes.values() for part, ended in worked.runs.items()}
+    assert set(runs) >= {"dts", "drs", "canal", "toy", "types"}
+    assert [str(ended) for ended in runs.values() if not ended.is_right] == []
 
 
-def test_the_configuration_is_right(worked: Worked) -> None:
-    for command in (("config", "check"), ("tables",)):
-        ended = typed(*command, "--config", str(worked.project.config), folder=worked.project.folder)
-        assert ended.is_right, ended
+def test_the_configuration_is_right(lakes: Mapping[str, Worked]) -> None:
+    for project in {id(worked): worked.project for worked in lakes.values()}.values():
+        for command in (("config", "check"), ("tables",)):
+            ended = typed(*command, "--config", str(project.config), folder=project.folder)
+            assert ended.is_right, ended
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,8 +119,8 @@ def test_commands_end_right(worked: Worked, name: str) -> None:
     assert [str(ended) for ended in worked.commands[name] if not ended.is_right] == []
 
 
-def test_typed_commands_end_right(worked: Worked, tmp_path: Path) -> None:
-    config = worked.project.config
+def test_typed_commands_end_right(lakes: Mapping[str, Worked], tmp_path: Path) -> None:
+    config = lakes[TYPED].project.config
     commands = list(commands_of(open_pipeline(load_settings(config), TYPED), tmp_path))
     words = {command[1 if command[0] == "inspect" else 0] for command in commands}
     assert words == {

@@ -11,8 +11,9 @@ from pyiceberg.manifest import DataFileContent
 
 from dts_assets.errors import ForeignDeletesError
 from dts_assets.store.delete_files import live_rows, write_deletes
-from dts_assets.store.files import TableWriter, WrittenFile, open_parquet
+from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.lake import Lake, TableSize
+from dts_assets.store.open_files import open_parquet
 from dts_assets.store.schemas import layout
 from dts_assets.store.types import iceberg_schema
 from tests.store.row_deletes import commit_foreign

@@ -1,0 +1,110 @@
+"""The errors of lake files that are damaged or missing, and what brings their content back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from dts_assets.errors import LakeError
+
+_LAYERS = ("changelog", "snapshot", "history", "sql")
+_FOLDERS = ("data", "metadata")
+_NOTHING = "Nothing restores it but a copy of the lake; or use another subscription name, and materialize again from the source"
+_ENTERED = {
+    "raw_envelopes": "reads its messages again as long as the topic has them",
+    "entries": "makes them again from raw_envelopes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileOwner:
+    """The table that a file of the lake belongs to, as its path tells.
+
+    ``layer`` is empty for tables that belong to no source table, whose ``table`` is ``entries``, for example. ``is_rows`` says
+    that the file has rows, and no metadata.
+    """
+
+    subscription: str = ""
+    layer: str = ""
+    table: str = ""
+    is_rows: bool = False
+
+    @classmethod
+    def of(cls, path: str) -> FileOwner:
+        """Return the owner of a file: ``.../shop/snapshot/shopdb/orders/data/...`` is of the snapshot of shopdb.orders."""
+        *parts, _ = path.split("/")
+        folder = next((number for number in reversed(range(len(parts))) if parts[number] in _FOLDERS), None)
+        if folder is None:
+            return cls()
+        location, is_rows = parts[:folder], parts[folder] == "data"
+        for length in (2, 3):  # a database and a table, or a schema between them
+            if len(location) > length + 1 and location[-length - 1] in _LAYERS:
+                table = ".".join(unquote(part) for part in location[-length:] if part != "%")
+                return cls(location[-length - 2], location[-length - 1], table, is_rows)
+        return cls(location[-2] if len(location) > 1 else "", "", location[-1] if location else "", is_rows)
+
+    @property
+    def is_of_one_table(self) -> bool:
+        """True if one source table alone cannot be made without the file."""
+        return bool(self.layer)
+
+    @property
+    def way_out(self) -> str:
+        """What restores the file's content, as a clause; or that nothing does."""
+        if self.layer and not self.is_rows:
+            return (
+                f"`dts-assets tables remove {self.table}`, then `dts-assets tables add {self.table}` and `dts-assets run` make "
+                f"the table anew from stored entries"
+            )
+        if self.layer:
+            source = " --from entries" if self.layer == "changelog" else ""
+            return (
+                f"`dts-assets tables rebuild {self.table}{source}` makes its rows anew; where the table is paused, "
+                f"`dts-assets tables resume {self.table}` comes before it"
+            )
+        if self.is_rows and self.table in _ENTERED:
+            return (
+                f"To materialize {self.subscription}/{self.table} of its window again {_ENTERED[self.table]}; "
+                f"`dts-assets verify files {self.subscription}` names the partition"
+            )
+        return _NOTHING
+
+
+@dataclass(eq=False)
+class DamagedFileError(LakeError):
+    """A file of the lake that cannot be read. ``what`` is a clause: "it is empty"."""
+
+    path: str
+    what: str
+
+    @property
+    def owner(self) -> FileOwner:
+        """The table that the file belongs to."""
+        return FileOwner.of(self.path)
+
+    def message(self) -> str:
+        """Return the file, what is wrong with it, and what restores it."""
+        return f"The file {self.path} of the lake cannot be used: {self.what}. {self.owner.way_out}."
+
+
+@dataclass(eq=False)
+class MissingFileError(DamagedFileError, FileNotFoundError):
+    """A file of the lake that is not there although a table names it."""
+
+    what: str = "it is missing"
+
+
+@dataclass(eq=False)
+class DamagedCatalogError(LakeError):
+    """A SQLite catalog whose file is damaged or lost. ``what`` is a clause: "SQLite cannot read it"."""
+
+    path: str
+    what: str = "SQLite cannot read it"
+
+    def message(self) -> str:
+        """Return the file, what is wrong, and that nothing but a copy restores it."""
+        return (
+            f"The catalog {self.path} of the lake is damaged: {self.what}. Nothing in dts-assets restores it: put a copy of the "
+            f"file in its place, or what SQLite recovers of it (sqlite3 {self.path} .recover). Without one, name another folder "
+            f"under lake.warehouse and materialize again from the source."
+        )
