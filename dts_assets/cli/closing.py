@@ -6,26 +6,33 @@ A check that fails by an error ends neither the command nor the other checks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
 from dts_assets.cli.main import table_of
+from dts_assets.errors import WireFormatError
+from dts_assets.errors.sources import SourceError
 from dts_assets.flows.judged import judge_ledger, unusable_tables
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT, Layer
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.recognition import recognise_source, way_out
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.flows.unmatched_rules import unmatched_settings
 from dts_assets.model.failures import Failure
+from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.tables import TableId
 from dts_assets.planning.column_types import converted_columns
 from dts_assets.planning.message_retention import removed_lines
 from dts_assets.planning.pauses import resume_command
+from dts_assets.settings.load import mistake_at
 
 _KEYS_LOOKED_AT = 200_000
 """The rows of snapshots whose keys are looked at in the end.
@@ -36,15 +43,20 @@ That takes a fraction of a second; `dts-assets keys` looks at all of them.
 
 @dataclass(slots=True)
 class Closing:
-    """The outcome of checks: the number of things that are wrong, and the errors that were met."""
+    """The outcome of checks: the number of things that are wrong, and the errors that were met.
 
+    ``has_another_format`` says that messages are not of the configured format, which explains all else.
+    """
+
+    config: Path
     failed_checks: int = 0
+    has_another_format: bool = False
     failures: list[Failure] = field(default_factory=list)
 
 
-def close(pipeline: Pipeline, console: Console) -> Closing:
-    """Print the closing table of a subscription and what its checks found."""
-    closing = Closing()
+def close(pipeline: Pipeline, console: Console, config: Path) -> Closing:
+    """Print the closing table of a subscription and what its checks found; ``config`` is the configuration's file."""
+    closing = Closing(config)
     done = one_by_one(
         _CHECKS,
         lambda name: _CHECKS[name](pipeline, console, closing),
@@ -104,10 +116,29 @@ def _look_at_tables(pipeline: Pipeline, _: Console, closing: Closing) -> None:
 
 
 def _judge(pipeline: Pipeline, console: Console, closing: Closing) -> None:
-    for judged in judge_ledger(pipeline):
-        if judged.sentence:
-            closing.failed_checks += 1
+    failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
+    closing.failed_checks += len(failing)
+    strange = [problem for judged in failing for problem in judged.problems if problem.code is ProblemCode.FORMAT]
+    for judged in failing:
+        if not any(problem.code is ProblemCode.FORMAT for problem in judged.problems):
             console.print(f"{judged.partition}: {judged.sentence}")
+    if strange:
+        closing.has_another_format = True
+        console.print(_of_another_format(pipeline, closing.config, strange), markup=False, soft_wrap=True)
+
+
+def _of_another_format(pipeline: Pipeline, config: Path, problems: Sequence[Problem]) -> str:
+    """Return the line of the configuration to change, and what the messages look like."""
+    name, settings = pipeline.name, pipeline.settings
+    place = ("subscriptions", name, "format")
+    told, fix = problems[0].detail, "mend it, or the file in schema:"
+    with suppress(SourceError, WireFormatError, FileNotFoundError):  # what the runs have seen stands in the ledger
+        found = recognise_source(pipeline.source, settings)
+        if found.contradicts(settings.format):
+            told, fix = found.sentence, way_out(found)
+    said = f"the messages of {len(problems)} partitions are not of the format {settings.format}: {told}"
+    again = "nothing is lost: the next dts-assets run decodes all of them again, from raw_envelopes"
+    return f"{mistake_at(config, place, said, fix)}; {again}"
 
 
 def _look_at_keys(pipeline: Pipeline, console: Console, closing: Closing) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from dts_assets.cli.closing import Closing, close
+from dts_assets.cli.closing import close
 from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
+from dts_assets.cli.idle import AS_NAMED, UP_TO_DATE, idle_sentence
 from dts_assets.cli.main import config_of, config_option, say
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
@@ -42,11 +43,15 @@ its windows are. The windows that a killed run has not committed are done again 
 
 @dataclass(slots=True)
 class Outcome:
-    """The number of runs, the failures of runs and checks, and the number of failed checks."""
+    """The number of runs, the failures of runs and checks, and the number of failed checks.
+
+    ``idle`` says of subscriptions without work why they are not done.
+    """
 
     runs: int = 0
     failures: list[Failure] = field(default_factory=list)
     failed_checks: int = 0
+    idle: list[str] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -68,20 +73,37 @@ def run_all(path: Path, console: Console) -> Outcome:
     with open_dagster(path) as dagster:
         for name in settings.subscriptions:
             try:
-                failure = _run_subscription(settings, name, path, dagster, console, outcome)
-                closing = Closing() if failure is not None else close(open_pipeline(settings, name), console)
+                _run_and_close(settings, name, path, dagster, console, outcome)
             except Exception as error:
-                failure, closing = (
-                    failure_of(error, f"The run of {name}", exit_code=DtsAssetsError.exit_code),
-                    Closing(),
-                )
-            outcome.failures += [*([] if failure is None else [failure]), *closing.failures]
-            outcome.failed_checks += closing.failed_checks
-    if not (outcome.runs or outcome.failures):
-        console.print("Nothing to do: every closed window is there and up to date.")
+                outcome.failures.append(failure_of(error, f"The run of {name}", exit_code=DtsAssetsError.exit_code))
+    for line in (*outcome.idle, *_summary(outcome)):
+        console.print(line, markup=False, soft_wrap=True)
     for sentence in sentences_of(outcome.failures):
         say(sentence)
     return outcome
+
+
+def _run_and_close(
+    settings: Settings, name: str, path: Path, dagster: Dagster, console: Console, outcome: Outcome
+) -> None:
+    before = outcome.runs
+    failure = _run_subscription(settings, name, path, dagster, console, outcome)
+    if failure is not None:
+        outcome.failures.append(failure)
+        return
+    pipeline = open_pipeline(settings, name)
+    closing = close(pipeline, console, path)
+    outcome.failures += closing.failures
+    outcome.failed_checks += closing.failed_checks
+    if outcome.runs == before and not closing.has_another_format and (idle := idle_sentence(pipeline)):
+        outcome.idle.append(idle)
+
+
+def _summary(outcome: Outcome) -> tuple[str, ...]:
+    """Return the last line of a command without a run; none where subscriptions are not done."""
+    if outcome.runs or outcome.failures:
+        return ()
+    return (AS_NAMED,) if outcome.failed_checks else () if outcome.idle else (UP_TO_DATE,)
 
 
 def _run_subscription(
@@ -96,11 +118,7 @@ def _run_subscription(
         if not requests:
             return None
         if requests[0].job == tables_job_name(name) and not graph_tables(settings.subscriptions[name]):
-            # Dagster has no job of tables before the first table is known.
-            console.print(
-                f"{name}: {len(work.tables)} closed windows hold no table that is taken; nothing is made of them."
-            )
-            return None
+            return None  # Dagster has no job of tables before the first table is known
         require_spark(settings)  # before Dagster starts a run, which would take as long as Spark to say it
         # Anew, because entries may have found tables since; alone, because another one's registry may not be readable.
         definitions = assemble(

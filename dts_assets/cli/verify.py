@@ -1,7 +1,8 @@
-"""The command ``dts-assets verify``: snapshots compared with the source database at one moment."""
+"""The command ``dts-assets verify``: snapshots compared with the source database, and files read whole."""
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -21,15 +22,77 @@ from dts_assets.cli.main import (
 )
 from dts_assets.cli.tables import table_named
 from dts_assets.errors import MissingSettingError
+from dts_assets.flows.file_check import FileCheck, check_files
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.verdict_words import difference_lines, left_out_lines, verdict_words
 from dts_assets.flows.verification import Verification, verify
+from dts_assets.model.byte_sizes import rounded_size
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.settings import Subscription
 
 
-@click.command("verify")
+class _Kinds(click.Group):
+    """The kinds of verification. Without a kind the source is meant: ``verify shop`` is ``verify source shop``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the kind before arguments that have none."""
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["source", *args])
+
+
+@click.group("verify", cls=_Kinds)
+def verify_command() -> None:
+    """Compare snapshots with the source database, or read all files of the lake.
+
+    `verify shop` is `verify source shop`.
+    """
+
+
+@verify_command.command("files")
+@click.argument("subscription", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each subscription, a line each.")
+@config_option
+def verify_files(subscription: str | None, as_json: bool, config: Path | None) -> None:
+    """Read every file that the present versions of a SUBSCRIPTION's tables name, and list those that are damaged.
+
+    All subscriptions are read if none is named. Rows, lists of deleted rows and metadata are read whole, and pages are compared
+    with their checksums. Nothing is changed. Exit code 3 if a file is damaged or missing.
+    """
+    settings = settings_of(config)
+    if subscription is not None:
+        subscription_of(settings, subscription)
+    names = settings.subscriptions if subscription is None else (subscription,)
+    checked = one_by_one(
+        names,
+        lambda name: check_files(open_pipeline(settings, name), say),
+        named=lambda name: f"The look at the files of {name}",
+    )
+    for name, found in checked.results.items():
+        _show_files(name, found, as_json=as_json)
+    end(checked.failures.values(), failed_checks=any(one.damaged for one in checked.results.values()))
+
+
+def _show_files(name: str, found: FileCheck, *, as_json: bool) -> None:
+    if as_json:
+        damaged = [
+            {"path": path, "what": one.what, "way_out": one.owner.way_out, "partition": found.partitions.get(path)}
+            for path, one in found.damaged.items()
+        ]
+        numbers = {"tables": found.tables, "files": found.files, "bytes": found.bytes}
+        click.echo(json.dumps({"subscription": name, **numbers, "damaged": damaged}))
+        return
+    for path, one in found.damaged.items():
+        partition = f" Its partition is {found.partitions[path]}." if path in found.partitions else ""
+        click.echo(f"{one}{partition}")
+    click.echo(
+        f"{name}: {found.files:,} files of {found.tables:,} tables were read ({rounded_size(found.bytes)}), "
+        f"{len(found.damaged) or 'none'} {'is' if len(found.damaged) < 2 else 'are'} damaged"
+    )
+
+
+@verify_command.command("source")
 @click.argument("subscription")
 @click.option(
     "--table", "names", multiple=True, help="A table at the source, shopdb.orders; several times. Default: all."
@@ -47,7 +110,7 @@ from dts_assets.settings import Subscription
     help="With --repair: answer for a database that cannot be checked to be the server of the messages.",
 )
 @config_option
-def verify_command(
+def verify_source(
     subscription: str,
     names: tuple[str, ...],
     show_values: bool,

@@ -50,7 +50,7 @@ class FileOwner:
 
     @property
     def way_out(self) -> str:
-        """What restores the file's content, as a clause; or that nothing does."""
+        """The command that restores the file's content, as a clause; or that nothing does."""
         if self.layer and not self.is_rows:
             return (
                 f"`dts-assets tables remove {self.table}`, then `dts-assets tables add {self.table}` and `dts-assets run` make "

@@ -18,6 +18,8 @@ from dts_assets.flows.maintained_tables import Path, layer_paths, system_paths
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.byte_sizes import rounded_size
+from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window
 from dts_assets.store.damage import damage_of
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.replacement_plan import field_names
@@ -30,7 +32,7 @@ _CELL = ("kafka_partition", "window_start")
 
 @dataclass(slots=True)
 class FileCheck:
-    """What was read of a subscription, and the damaged files, by path.
+    """The files of a subscription that were read, and the damaged ones, by path.
 
     ``partitions`` has the partition keys of damaged files of ``raw_envelopes`` and ``entries``, by path.
     """
@@ -43,7 +45,7 @@ class FileCheck:
 
 
 def check_files(pipeline: Pipeline, progress: Progress = lambda _: None) -> FileCheck:
-    """Read every file that the present version of a table names, and return those that are damaged or missing.
+    """Read every file that present versions name, and return the damaged and missing ones.
 
     A file that cannot be read hides those that it alone names.
 
@@ -66,9 +68,8 @@ def check_files(pipeline: Pipeline, progress: Progress = lambda _: None) -> File
             check.bytes += one
             if time.monotonic() - said > _SAY_EVERY:
                 said = time.monotonic()
-                progress(
-                    f"verify files: {pipeline.name}: {check.files:,} files of {check.tables:,} tables, {rounded_size(check.bytes)}"
-                )
+                files = f"{check.files:,} files of {check.tables:,} tables"
+                progress(f"verify files: {pipeline.name}: {files}, {rounded_size(check.bytes)}")
     return check
 
 
@@ -113,8 +114,9 @@ def _files(table: Table, check: FileCheck) -> Iterator[int]:
 
 
 def _partition_key(table: Table, data: DataFile) -> str:
-    """Return the key that the partition of a file of raw or entries has in the UI; empty for other tables."""
+    """Return the partition key of a file of raw or entries; empty for other tables."""
     names = field_names(table)[data.spec_id]
     if tuple(names) != _CELL:
         return ""
-    return f"p{data.partition[0]:02d}|{instant_of(data.partition[1]):%Y-%m-%d-%H:%M}"
+    start = instant_of(data.partition[1])
+    return str(Cell(data.partition[0], Window(start, start)))

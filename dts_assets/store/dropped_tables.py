@@ -12,6 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from dts_assets.errors import LakeTableError
+from dts_assets.errors.damage import DamagedFileError
 from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.table_folders import may_go, place_of
 
@@ -29,12 +30,15 @@ def drop_table(catalog: Catalog, identifier: Identifier, others: OtherTables | N
 
     Files stay that one of the ``others`` names (None: all tables of the catalog are asked), that lie in no folder of the table,
     or that another program wrote. All of them stay where the table forbids it, and where another table cannot be read, since
-    nobody can say then.
+    nobody can say then. A table whose metadata are damaged leaves the catalog, and all its files stay.
     """
     try:
         table = catalog.load_table(identifier)
     except NoSuchTableError:
         return None
+    except DamagedFileError:  # nobody can say which files are its own
+        catalog.drop_table(identifier)
+        return Dropped()
     named = dict(_named(table))
     mine = {path for path, metadata in named.items() if may_go(table, place_of(path), metadata=metadata)}
     try:

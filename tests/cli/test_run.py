@@ -18,12 +18,14 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
 from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
+from dts_assets.cli.idle import AS_NAMED, UP_TO_DATE
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnavailableCatalogError, UnwritableLakeError
 from dts_assets.errors.disks import FullDiskError
+from dts_assets.errors.damage import DamagedCatalogError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence
@@ -104,7 +106,7 @@ def test_a_run_ends_with_the_sentence_of_its_broker_or_its_lake(
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", ask)
         assert dagster.execute(definitions, request) == Failure(str(broker), 10)
         monkeypatch.setattr("dts_assets.flows.raw.materialize_raw", lambda pipeline, *_, **__: pipeline.lake.catalog)
-        expected = UnwritableLakeError(str(lake), "its catalog catalog.db cannot be opened")
+        expected = DamagedCatalogError(str(lake / "catalog.db"))
         assert dagster.execute(definitions, request) == Failure(str(expected), 11)
 
 
@@ -164,7 +166,11 @@ def test_a_recording_that_is_yet_to_come_is_waited_for(project: Project) -> None
     project.configure(complete=False)
     (project.folder / "capture").rename(project.folder / "moved")
     done = run_command(project)
-    assert (done.exit_code, "Nothing to do" in done.output) == (0, True)
+    assert (done.exit_code, "Nothing to do" in done.output) == (0, False)
+    assert (
+        "shop: no window has closed yet: the source has no message yet. Window 2026-01-05-00:00 closes" in done.output
+    )
+    assert "from 2026-01-05 01:00 UTC on, or 10m after that time without one. Type dts-assets run then." in done.output
 
 
 def test_a_run_that_failed_ends_with_the_code_of_its_error(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +267,7 @@ def test_windows_of_which_no_table_is_known_end_the_command_right(project: Proje
     assert done.exit_code == 3, done.output
     assert f"{cell}: incomplete (quarantined)" in done.output
     assert f"{cell.window.key}: incomplete (quarantined)" in done.output
-    assert "3 closed windows hold no table that is taken" in done.output
+    assert "3 closed windows hold no table that is taken: tables of the configuration says" in done.output
 
 
 # Checks at the end, and subscriptions beside one another: none ends the others
@@ -310,3 +316,62 @@ def test_a_subscription_that_fails_ends_no_other(project: Project) -> None:
     assert f"The capture {project.folder / 'nowhere'} cannot be used" in done.stderr
     assert "shop: 6 partitions" in done.output
     assert "incomplete (quarantined)" in done.output
+
+
+# Nothing to run: the sentence that all is there is said where all is there, and nowhere else
+
+
+def test_nothing_is_to_do_where_every_closed_window_is_there(project: Project) -> None:
+    rows = ingested(project, level=Completeness.INCOMPLETE)
+    project.register({ORDERS: [("id", "int", True)]})
+    pipeline = project.pipeline
+    windows = [pipeline.grid.at(number) for number in range(3)]
+    topic = pipeline.topic_marks(rows, known_tables(pipeline), copied=NO_COPIES)
+    pipeline.ledger.replace_cuts(windows, [topic.mark(window) for window in windows])
+    done = run_command(project)
+    assert (done.exit_code, done.output.count(UP_TO_DATE)) == (0, 1)
+
+
+@pytest.mark.more
+def test_beside_an_incomplete_window_it_points_at_what_is_named(project: Project) -> None:
+    ingested(project, unreadable=Cell(0, project.pipeline.grid.at(1)), level=Completeness.INCOMPLETE)
+    done = run_command(project)
+    assert (done.exit_code, UP_TO_DATE in done.output, AS_NAMED in done.output) == (3, False, True)
+
+
+@pytest.mark.more
+def test_a_start_that_lies_ahead_is_named(project: Project) -> None:
+    project.configure(complete=False)
+    text = project.config.read_text("utf-8")
+    ahead = text.replace("2026-01-05T00:00Z", "2099-01-05T00:00Z")
+    project.config.write_text(ahead.replace("2026-01-05T03:00Z", "2099-01-05T03:00Z"), "utf-8")
+    done = run_command(project)
+    assert (done.exit_code, UP_TO_DATE in done.output) == (0, False)
+    assert "window.start is 2099-01-05 00:00 UTC, and the newest message is of 2026-01-05 00:00 UTC" in done.output
+
+
+@pytest.mark.more
+def test_tables_that_nobody_asks_for_are_listed(project: Project) -> None:
+    ingested(project, level=Completeness.INCOMPLETE)
+    done = run_command(project)
+    assert (done.exit_code, UP_TO_DATE in done.output) == (0, False)
+    assert "shop: 3 closed windows hold no table that is taken: tables of the configuration says" in done.output
+    assert "their entries name no table" in done.output
+
+
+@pytest.mark.more
+def test_a_wrong_format_is_one_line_with_the_place_and_the_right_one(project: Project) -> None:
+    rows = ingested(project, level=Completeness.INCOMPLETE)
+    strange = Problem(ProblemCode.FORMAT, None, None, "32 of 32 messages that were looked at look like drs-json")
+    broken = [replace(row, completeness=Completeness.INCOMPLETE, problems=(UNREADABLE, strange)) for row in rows]
+    project.pipeline.ledger.replace_windows([row.cell for row in broken], broken)
+    done = run_command(project)
+    assert done.exit_code == 3
+    assert done.output.count("are not of the format") == 1
+    assert "no table that is taken" not in done.output
+    assert (
+        f"{project.config}:4: subscriptions.shop.format: the messages of 9 partitions are not of the format"
+        in done.output
+    )
+    assert "nothing is lost: the next dts-assets run decodes all of them again" in done.output
+    assert "incomplete (" not in done.output

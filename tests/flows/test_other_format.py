@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.problems import Problem, ProblemCode
 from tests.flows.drs_task import DrsTask
 from tests.flows.harness import Bench, Harness
@@ -22,8 +23,8 @@ def task_of(form: str) -> DrsTask:
     return task
 
 
-def opened(bench: Bench, capture: Path, form: str) -> Harness:
-    harness = bench.open(capture, format=form, partitions=2, window={"end": border(2)})
+def opened(bench: Bench, capture: Path, form: str, *, name: str | None = None) -> Harness:
+    harness = bench.open(capture, name=name, format=form, partitions=2, window={"end": border(2)})
     harness.settle()
     return harness
 
@@ -43,6 +44,20 @@ def test_the_first_window_names_the_format_that_the_messages_look_like(bench: Be
             " messages that were looked at look like drs-json: see `format` in the configuration"
         )
     assert format_problems(opened(bench, capture, "drs-json")) == []
+
+
+@pytest.mark.more
+def test_a_run_with_the_right_format_heals_everything(bench: Bench, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "capture", task_of("drs-json").messages)
+    assert format_problems(opened(bench, capture, "dts-protobuf", name="healed"))
+    healed, right = (opened(bench, capture, "drs-json", name=name) for name in ("healed", "right_from_the_start"))
+    assert format_problems(healed) == []
+    tables = known_tables(right.pipeline)
+    assert known_tables(healed.pipeline) == tables != {}
+    for table in tables:
+        for layer in ("changelog", "snapshot"):
+            mine, other = (sorted(map(str, one.rows(layer, *table.path))) for one in (healed, right))
+            assert mine == other != []
 
 
 def test_a_few_bad_messages_are_no_other_format(bench: Bench, tmp_path: Path) -> None:

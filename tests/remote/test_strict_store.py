@@ -14,8 +14,9 @@ import pytest
 
 from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.file_stores import FileStore
-from dts_assets.store.files import TableWriter, file_io, read_batches
+from dts_assets.store.files import TableWriter, read_batches
 from dts_assets.store.lake import Lake
+from dts_assets.store.open_files import file_io
 from dts_assets.store.schemas import RAW_ENVELOPES
 from dts_emulator.machine import stores
 from dts_emulator.machine.rest_lake import WAREHOUSE, private_rest_lake
