@@ -95,6 +95,8 @@ IN_ORDER = (
     ".load_table('shop.snapshot.shopdb.orders').scan(limit=5).to_pandas())\"",
     "dts-assets tables remove shopdb.orders",
     "dts-assets tables add shopdb.orders",
+    "dts-assets verify files",
+    "dts-assets verify files shop --json",
 )
 """Commands that make the lake of the example, and commands that read it. They run one after the other, in the long tier."""
 
@@ -130,6 +132,7 @@ NOT_RUN = {
     "dts-assets copy shop --table shopdb.orders": "reads a database of the reader's; tests/e2e does",
     "dts-assets resync shop shopdb.orders": "reads a database of the reader's; tests/e2e/test_copies_of_a_database.py does",
     "dts-assets verify shop --repair": "asks a database of the reader's; tests/flows/test_repairs.py has one",
+    "dts-assets verify source shop": "asks a database of the reader's; tests/cli/test_verify.py has one",
     "dts-assets verify shop": "asks a database of the reader's; tests/cli/test_verify.py has one",
     "dts-assets verify shop --table shopdb.orders --show-values": "asks a database of the reader's",
     "python -m tests.remote.matrix --master local --store rest": "takes a minute; tests/remote runs other cells",

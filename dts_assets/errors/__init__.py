@@ -40,6 +40,9 @@ commands, such as a failed check, and no errors::
     │  │  └─ ForeignDeletesError                another program has deleted single rows of files that are used whole
     │  ├─ StaleGenerationError              another run wrote the same rows since this run planned its work
     │  ├─ OvertakenError                    another run has taken over the work of this run, which was away for too long
+    │  ├─ DamagedFileError                  a file of a table is damaged
+    │  │  └─ MissingFileError                   it is not there
+    │  ├─ DamagedCatalogError               the file of a SQLite catalog is damaged, or lost
     │  ├─ SetBackTableError                 a table was set back to an earlier version than the ledger speaks of
     │  ├─ LakeFormatError                   tables were made by another version of dts-assets, which lays them out otherwise
     │  └─ IncompatibleLakeError             a setting that an existing lake cannot change

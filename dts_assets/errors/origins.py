@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 from dts_assets.errors import DtsAssetsError, LakeTableError
-from dts_assets.errors.disks import FullDiskError
 from dts_assets.errors.damage import DamagedFileError
+from dts_assets.errors.disks import FullDiskError
 
 
 class Origin(Enum):

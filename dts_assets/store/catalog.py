@@ -30,8 +30,8 @@ from dts_assets.errors.damage import DamagedCatalogError
 from dts_assets.store.avro_schemas import parse_schemas_once
 from dts_assets.store.catalog_properties import for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
-from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
 from dts_assets.store.damage import damage_named, name_damage
+from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
 from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
 from dts_assets.store.jars import packages_of

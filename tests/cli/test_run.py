@@ -24,8 +24,8 @@ from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
 from dts_assets.defs.partitions import span_tags
 from dts_assets.errors import DtsAssetsError, UnavailableCatalogError, UnwritableLakeError
-from dts_assets.errors.disks import FullDiskError
 from dts_assets.errors.damage import DamagedCatalogError
+from dts_assets.errors.disks import FullDiskError
 from dts_assets.errors.sources import GroupInUseError, UnreachableBrokerError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery, ShardSequence

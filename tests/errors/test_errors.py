@@ -14,6 +14,7 @@ import pytest
 
 from dts_assets import errors
 from dts_assets.errors import (
+    damage,
     databases,
     disks,
     machine,
@@ -86,6 +87,13 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
     (errors.StaleGenerationError("shop.entries", expected="12", found="13"), "shop.entries", "run it again"),
     (errors.OvertakenError("shop", "p00"), "Kafka partition p00 of shop", "run it again"),
     (errors.SetBackTableError("shop.entries", current=12, newest=13), "shop.entries", "Set it forward again, to 13"),
+    (
+        damage.DamagedFileError("/lake/shop/snapshot/shopdb/orders/data/r/0.parquet", "it is empty"),
+        "The file /lake/shop/snapshot/shopdb/orders/data/r/0.parquet",
+        "dts-assets tables rebuild shopdb.orders",
+    ),
+    (damage.MissingFileError("/lake/shop/cuts/data/r/0.parquet"), "it is missing", "Nothing restores it but a copy"),
+    (damage.DamagedCatalogError("/lake/catalog.db"), "/lake/catalog.db", "put a copy of the file in its place"),
     (
         errors.LakeFormatError("shop", "./lake", found=None, known="1"),
         "The tables of subscription shop in the lake ./lake",
@@ -187,6 +195,7 @@ def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsErr
             one.__name__
             for one in (
                 errors,
+                damage,
                 databases,
                 disks,
                 machine,
