@@ -118,13 +118,17 @@ def _look_at_tables(pipeline: Pipeline, _: Console, closing: Closing) -> None:
 def _judge(pipeline: Pipeline, console: Console, closing: Closing) -> None:
     failing = [judged for judged in judge_ledger(pipeline) if judged.sentence]
     closing.failed_checks += len(failing)
-    strange = [problem for judged in failing for problem in judged.problems if problem.code is ProblemCode.FORMAT]
+    strange = dict[str, Problem]()
     for judged in failing:
-        if not any(problem.code is ProblemCode.FORMAT for problem in judged.problems):
+        found = next((problem for problem in judged.problems if problem.code is ProblemCode.FORMAT), None)
+        if found is None:
             console.print(f"{judged.partition}: {judged.sentence}")
+        else:
+            strange[judged.partition] = found
     if strange:
         closing.has_another_format = True
-        console.print(_of_another_format(pipeline, closing.config, strange), markup=False, soft_wrap=True)
+        problems = tuple(strange.values())
+        console.print(_of_another_format(pipeline, closing.config, problems), markup=False, soft_wrap=True)
 
 
 def _of_another_format(pipeline: Pipeline, config: Path, problems: Sequence[Problem]) -> str:

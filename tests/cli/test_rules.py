@@ -107,7 +107,7 @@ def test_a_run_ends_with_the_settings_that_match_nothing(tmp_path: Path) -> None
     harness.all(0, 1, 2)
     assert [one for one in harness.lines if one.startswith("settings: columns: bank.customer.email matches nothing")]
     said = io.StringIO()
-    closing = close(harness.pipeline, Console(file=said, width=200))
+    closing = close(harness.pipeline, Console(file=said, width=200), tmp_path / "pipeline.yaml")
     assert not closing.failures
     assert "columns: bank.customer.email matches nothing; did you mean bank.customers.email?" in said.getvalue()
     assert "deletes: Bank.* matches nothing; did you mean bank.*?" in said.getvalue()

@@ -369,7 +369,7 @@ def test_a_wrong_format_is_one_line_with_the_place_and_the_right_one(project: Pr
     assert done.exit_code == 3
     assert done.output.count("are not of the format") == 1
     assert "no table that is taken" not in done.output
-    place = f"{project.config}:4: subscriptions.shop.format: the messages of 6 partitions are not of the format"
+    place = f"{project.config}:4: subscriptions.shop.format: the messages of 9 partitions are not of the format"
     assert place in done.output
     assert "nothing is lost: the next dts-assets run decodes all of them again" in done.output
     assert "incomplete (" not in done.output
