@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.errors import UnwritableLakeError
+from dts_assets.errors.damage import DamagedCatalogError
 from dts_assets.errors.spark import ExecutorPythonError, UnreachableMasterError
 from dts_assets.settings.environment import executors_python
 from dts_assets.store.catalog import LakeLocation, open_catalog, spark_catalog_conf
@@ -68,7 +69,7 @@ class TestLocation:
 
     def test_a_catalog_that_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "catalog.db").write_bytes(b"this is no database, but it is long enough to be looked at" * 100)
-        with pytest.raises(UnwritableLakeError, match=r"catalog\.db cannot be opened"):
+        with pytest.raises(DamagedCatalogError, match=r"catalog\.db of the lake is damaged"):
             open_catalog(LakeLocation(str(tmp_path)))
 
 
