@@ -119,8 +119,15 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def concerns_table(error: BaseException) -> bool:
-    """Return whether an error of one table's step is the table's own, with all its causes."""
-    return all(origin_of(one) is Origin.TABLE for one in _with_causes(error))
+    """Return whether an error of one table's step is the table's own, with all its causes.
+
+    An error of a table that stands for a damaged file, of whichever table, is the table's own.
+    """
+    outermost = isinstance(error, LakeTableError)
+    return all(
+        origin_of(one) is Origin.TABLE or (outermost and isinstance(one, DamagedFileError))
+        for one in _with_causes(error)
+    )
 
 
 def full_disk(error: BaseException) -> FullDiskError | None:

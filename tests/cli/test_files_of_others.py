@@ -192,6 +192,7 @@ def test_a_lake_in_the_same_folders_with_another_catalog_keeps_its_files(shared:
     """Its runs wrote files of the same kind at the same place, and only its metadata say that they are not ours."""
     lake = shared.folder / "lake"
     (lake / "catalog.db").rename(shared.folder / "first.db")
+    SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=f"file://{lake}")
     shared.harness.pipeline.lake._catalog = None
     again = Harness(open_pipeline(load_settings(shared.folder / "pipeline.yaml"), "shop"), this_process())
     for number in range(3):

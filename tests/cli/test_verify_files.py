@@ -63,5 +63,5 @@ def test_other_tables_are_shown_beside_a_damaged_one(
 def test_a_kind_is_no_name_of_a_subscription(tmp_path: Path, harness: Harness) -> None:
     done = called(tmp_path, "verify", "shop")
     assert done.exit_code == 2, "it is verify source shop, whose place is not configured"
-    assert "verify: {jdbc: ...}" in done.output
+    assert "shop has no source database to compare with" in done.output
     assert called(tmp_path, "verify", "files", "shopp").exit_code == 2
