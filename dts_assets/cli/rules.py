@@ -32,8 +32,8 @@ def rules() -> None:
 def check(subscription: str, tables: tuple[str, ...], as_json: bool, config: Path | None) -> None:
     """Name the columns of a SUBSCRIPTION, or of its TABLES, in which values look plain.
 
-    All changelogs, snapshots and histories with a rule are read. A value counts unless it looks as if its rule had made it. Exit
-    code 3 if there is one.
+    All changelogs, snapshots and histories with a rule are read; copies have noted which rules they lack. A value counts unless
+    it looks as if its rule had made it. Exit code 3 if there is one.
     """
     pipeline = _pipeline(config, subscription)
     found = find_plain_values(pipeline, _chosen(pipeline, tables))

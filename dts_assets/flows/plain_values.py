@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.flows.copied_rules import lake_table_of, rules_of_copy
+from dts_assets.flows.kept_copies import keep_copies
 from dts_assets.flows.known_tables import registered_columns, source_types
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -23,6 +25,7 @@ from dts_assets.flows.turns import tables_turn
 from dts_assets.model.collections import DOCUMENT, is_collection
 from dts_assets.model.column_rules import ColumnRule, RuleKind, rule_on
 from dts_assets.model.columns import Column, is_json, same_name
+from dts_assets.model.lake_layers import COPIES
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.document_rows import UPDATE
@@ -58,7 +61,20 @@ def find_plain_values(pipeline: Pipeline, tables: Collection[TableId] = ()) -> l
                 found += [
                     PlainColumn(table, layer.name, name, rules[name].kind.value, n) for name, n in counts.items() if n
                 ]
-    return sorted(found)
+    return sorted([*found, *_of_copies(pipeline, tables)])
+
+
+def _of_copies(pipeline: Pipeline, tables: Collection[TableId]) -> Iterator[PlainColumn]:
+    """Yield the columns of copies that lack a rule, with the number of rows.
+
+    Copies note which rules they have passed, so none is read.
+    """
+    known = registered_columns(pipeline)
+    for one in pipeline.ledger.copied_tables():
+        table = lake_table_of(pipeline, one.table)
+        left = rules_of_copy(pipeline, one, known).rules if one.has_rows and (not tables or table in tables) else None
+        for name, rule in sorted({} if left is None else left.columns.items()):
+            yield PlainColumn(table, COPIES, name, rule.kind.value, one.rows)
 
 
 def _rules(pipeline: Pipeline, tables: Collection[TableId]) -> dict[TableId, dict[str, ColumnRule]]:
@@ -143,7 +159,11 @@ def replace_plain_values(
     Without ``tables`` all are looked at. Changelogs are written anew, all layers are made from them, and earlier versions expire.
     Values that look as if a rule had made them stay. A call that was stopped half way goes on when it is made again.
     """
-    found = find_plain_values(pipeline, tables)
+    everything = find_plain_values(pipeline, tables)
+    found = [one for one in everything if one.layer != COPIES]
+    if len(found) < len(everything):
+        with tables_turn(pipeline, progress):
+            keep_copies(pipeline, spark=spark, progress=progress)
     rules, columns = _rules(pipeline, {one.table for one in found}), registered_columns(pipeline)
     asked: dict[TableId, dict[str, ColumnRule]] = {}
     for one in found:

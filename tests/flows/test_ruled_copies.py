@@ -15,6 +15,7 @@ from dts_assets.flows.copies import cancel_copies
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.plain_values import find_plain_values, replace_plain_values
 from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.flows.repairs import enter_repair
 from dts_assets.flows.this_process import this_process
@@ -254,6 +255,23 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for one in value.values() for text in _texts(one)]
     return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.more
+def test_plain_copies_are_found_and_replaced_by_the_commands_for_rules(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, read = source_of()
+    harness = opened(bench, source)
+    without_rules(monkeypatch)
+    copy_rows(harness, TABLE, [read])
+    harness.settle()
+    again = opened(bench, source, columns={"bank.items.b": {"hash": {"key": KEY}}})
+    found = find_plain_values(again.pipeline)
+    assert {(one.layer, one.column) for one in found} == {(layer, "b") for layer in ("changelog", "copies", "snapshot")}
+    assert not replace_plain_values(again.pipeline, spark=this_process, progress=again.lines.append)
+    assert find_plain_values(again.pipeline) == []
+    assert "copies" not in plain_files(again, secrets=("plain-b",))
 
 
 @pytest.mark.more
