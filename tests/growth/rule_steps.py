@@ -72,7 +72,8 @@ def _statements(count: int) -> list[tuple[Effect, ...]]:
     """Tables that are rotated, and copies of gh-ost that take their place."""
     swap = effects_of("RENAME TABLE t TO _t_del, _t_gho TO t", "d").effects
     rotated = effects_of("RENAME TABLE l2 TO l3, l1 TO l2, l TO l1", "d").effects
-    return [swap, rotated] * count
+    changed = effects_of("ALTER TABLE t CHANGE a b INT, CHANGE b a INT, DROP COLUMN c", "d").effects
+    return [swap, rotated, changed] * count
 
 
 def _stored(count: int) -> pa.RecordBatch:
