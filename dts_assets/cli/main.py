@@ -26,7 +26,7 @@ from rich.text import Text
 from dts_assets.cli.output import take_over_output
 from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.errors.machine import MissingPackageError
-from dts_assets.flows.preflight import find_troubles
+from dts_assets.flows.preflight import find_troubles, unfetched_jars
 from dts_assets.flows.source_preflight import all_findings
 from dts_assets.model.failures import Failure, exit_code_of, sentences_of
 from dts_assets.settings import Settings, Subscription, config_file, json_schema, load_settings
@@ -257,6 +257,8 @@ def check(config: Path | None, *, connect: bool, port: int | None) -> None:
     for name, subscription in settings.subscriptions.items():
         table.add_row(name, Text("\n".join(_summary(subscription)), overflow="fold"))
     console.print(table)
+    if (jars := unfetched_jars(settings)) is not None:
+        console.print(f"Before the first run: {jars}", soft_wrap=True, markup=False)
     for name, finding in found:
         console.print(f"{name}: {finding.sentence}", soft_wrap=True, markup=False)
     if any(finding.is_wrong for _, finding in found):

@@ -62,20 +62,19 @@ def _look_at_java(settings: Settings) -> None:
         require_java()
 
 
-def _look_at_jars(settings: Settings) -> None:
-    """Look for the Java packages that Spark would fetch first, if this machine is to start Spark.
+def unfetched_jars(settings: Settings) -> MissingJarsError | None:
+    """Return which Java packages Spark fetches at its first start on this machine; None if there is none.
 
-    Raises:
-        MissingJarsError: Some are not there.
+    That is no trouble where a repository of Maven answers, as on a new machine with a network.
     """
     if settings.spark.remote is not None:
-        return
+        return None
     lake, conf = settings.lake, settings.spark.conf
     scheme, separator, _ = lake.warehouse.partition("://")
     needed = packages_of(lake.catalog.type, scheme if separator else "file", conf)
     named = [*needed, *filter(None, conf.get("spark.jars.packages", "").split(","))]
-    if missing := missing_jars(",".join(named), conf):
-        raise MissingJarsError(missing, str(FETCHED.expanduser()))
+    missing = missing_jars(",".join(named), conf)
+    return MissingJarsError(missing, str(FETCHED.expanduser())) if missing else None
 
 
 def _ask_master(settings: Settings) -> None:
@@ -99,7 +98,6 @@ def _looks(settings: Settings, config: Path, *, port: int | None, connect: bool)
     if connect and settings.lake.catalog_file is None:
         yield partial(_ask_catalog, settings)
     yield partial(_look_at_java, settings)
-    yield partial(_look_at_jars, settings)
     if connect:
         yield partial(_ask_master, settings)
     yield partial(require_home, config)

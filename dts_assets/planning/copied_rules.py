@@ -56,7 +56,7 @@ def rules_left(
 
     ``columns`` are those of the table before any rule, and ``rows`` is the row filter as it is written.
     """
-    names = [one.name for one in copied.columns]
+    names = {one.name for one in copied.columns}
     there = {name: one for one in reversed(columns) for name in one.source_names}
     done: dict[str, ColumnRule] = {}
     for passed in copied.passed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import pyarrow.compute as pc
 from dts_assets.model.collections import COLLECTION, lake_column
 from dts_assets.model.column_rules import ColumnRule, RuleKind
 from dts_assets.model.columns import Column
+from dts_assets.model.source_settings import DeclaredTable, SourceSettings
 from dts_assets.model.tables import TableId
+from dts_assets.planning.source_findings import find_findings
 from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.document_fields import with_fields
 from dts_assets.stages.document_rows import as_stored, with_images
@@ -131,7 +134,23 @@ def _with_fields(given: tuple[pa.RecordBatch, RowShape]) -> None:
     assert with_fields(*given).column("b").null_count == 0
 
 
+def _declared(count: int) -> SourceSettings:
+    """A server with many tables of every kind that people should know of."""
+    tables = [
+        DeclaredTable(
+            TableId("d", "", f"t{number}"), ("MEMORY", "MRG_MyISAM", "InnoDB")[number % 3], has_key=False, has_json=True,
+            is_versioned=True, parents=(TableId("d", "", f"t{number // 2}"),),
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    return SourceSettings({"binlog_row_value_options": "PARTIAL_JSON"}, tuple(tables))
+
+
 SOURCE_STEPS: dict[str, Case] = {
+    "tables that a server declares": (
+        _declared,
+        lambda source: find_findings(source, [replace(one.table, schema="s") for one in source.tables]),
+    ),
     "messages with a schema": (lambda count: _messages(count, typed=True), _read),
     "messages with a schema and no types": (lambda count: _messages(count, typed=False), _read),
     "fields of a document": (_document, _written),

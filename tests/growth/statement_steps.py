@@ -27,6 +27,7 @@ from dts_assets.stages.statements import StatementTable, moved_keys, moved_rows,
 from dts_assets.wire.ddl.chosen_statements import Choice
 from dts_assets.wire.ddl.schema_model import apply
 from dts_assets.wire.ddl.table_schemas import Catalog
+from dts_assets.wire.ddl.written_anew import drop_text
 from tests.growth.long_histories import Case
 from tests.stages.rendering import START, change, changelog, column
 
@@ -155,6 +156,7 @@ def life(count: int) -> list[str]:
         "RENAME TABLE t TO s, u TO t, s TO u",
         "ALTER TABLE u DROP c, DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
         "nonsense on t",
+        "ALTER TABLE u PARTITION BY HASH (id) PARTITIONS 4",
         "ALTER TABLE u ADD n ENUM('a') NOT NULL",
         "ALTER TABLE u DROP n, ALTER e SET DEFAULT 'x'",
         "RENAME TABLE u TO s, t TO u, s TO t",
@@ -179,4 +181,5 @@ STATEMENT_STEPS: dict[str, Case] = {
     "statements that schemas follow": (life, _followed),
     "moves of one event": (_chain, lambda rows: list(in_possible_order([rows]))),
     "columns that events told": (_ledger, _told),
+    "tables that a proof drops": (lambda count: [TableId("d", "", f"t{number}") for number in range(count)], drop_text),
 }
