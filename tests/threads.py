@@ -27,7 +27,10 @@ def still_running(before: Collection[threading.Thread], seconds: float = SECONDS
     """Return the names of threads that were started and still run after some seconds; nothing as soon as all have ended."""
     end = time.monotonic() + seconds
     while (found := started_since(before)) and time.monotonic() < end:
-        found[0].join(min(0.1, seconds))
+        try:
+            found[0].join(min(0.1, seconds))
+        except RuntimeError:  # another thread is just starting it
+            time.sleep(0.001)
     return [thread.name for thread in found]
 
 

@@ -80,7 +80,8 @@ TYPED: Mapping[str, tuple[str, ...]] = {
     "tables rebuild": ("shopdb.coupons",),
     "tables remove": ("shopdb.coupons",),
     "tables resume": ("shopdb.coupons",),
-    "verify": ("shop",),
+    "verify files": ("shop",),
+    "verify source": ("shop",),
 }
 """Each command with arguments that mean something in the configurations below."""
 
@@ -176,13 +177,13 @@ WAYS: dict[tuple[str, int], Way] = {
         for name, codes in documented().items()
         if 11 in codes and name not in ("demo", "prove")
     },
-    **{(name, 11): without_database_and_lake for name in ("copy", "resync", "verify")},
+    **{(name, 11): without_database_and_lake for name in ("copy", "resync", "verify source")},
     **{(name, 10): without_source for name in ("capture", "config check", "run")},
     **{(name, 10): damaged_capture for name in ("inspect entry", "inspect message", "inspect transaction")},
     **{(name, 13): without_java for name in ("config check", "copy", "resync", "run", "spark-server")},
     **{(name, 14): without_schema for name in ("config check", "run")},
     ("statements", 10): damaged_capture,
-    ("verify", 10): without_database,
+    ("verify source", 10): without_database,
     **{(name, 10): without_database for name in ("copy", "resync")},
     ("prove", 10): lambda _: None,
     ("sniff", 10): without_capture,
@@ -199,7 +200,8 @@ HELD_ELSEWHERE: Mapping[tuple[str, int], str] = {
     ("rules check", 3): "tests/cli/test_rules.py",
     ("run", 3): "tests/cli/test_run.py",
     ("statements", 3): "tests/cli/test_statements.py",
-    ("verify", 3): "tests/cli/test_verify.py",
+    ("verify files", 3): "tests/cli/test_verify_files.py",
+    ("verify source", 3): "tests/cli/test_verify.py",
 }
 """Codes that need a server or damage: the files whose tests bring them about."""
 
@@ -226,7 +228,7 @@ class Outcome:
 
 _NOT_COMPARED = SimpleNamespace(
     position="0:1:4", verdicts={}, unequal=(), refused=("shopdb.orders",), repaired={}, not_repaired={},
-    tables={}, equal=True, whole=False,
+    tables={}, equal=True, whole=False, failures={},
 )  # fmt: skip
 _BLOCKED = IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)})
 _UNEQUAL = [SimpleNamespace(equal=False)]
@@ -244,7 +246,7 @@ OUTCOMES: Mapping[tuple[str, int], tuple[Outcome, ...]] = {
     ),
     ("prove", 11): (Outcome("dts_assets.cli.prove.scratch_server", nullcontext()),),
     ("run", 12): (Outcome("dts_assets.cli.run._run_subscription", _BLOCKED),),
-    ("verify", 4): (Outcome("dts_assets.cli.verify.verify", _NOT_COMPARED),),
+    ("verify source", 4): (Outcome("dts_assets.cli.verify.verify", _NOT_COMPARED),),
 }
 """How a code is brought about by what the room below gives."""
 
@@ -313,12 +315,12 @@ def test_an_option_that_nobody_knows_is_2(place: Place, name: str) -> None:
     judge(place.call(name, "--no-such-option"), 2)
 
 
-@pytest.mark.parametrize("name", ["copy", "resync", "verify"])
+@pytest.mark.parametrize("name", ["copy", "resync", "verify source"])
 def test_a_setting_that_is_missing_is_2(place: Place, name: str) -> None:
     done = place.call(name)
     judge(done, 2)
     assert "Subscription shop has no " in done.stderr
-    assert not (place.folder / "lake").exists() or name != "verify", "nothing is made"
+    assert not (place.folder / "lake").exists() or name != "verify source", "nothing is made"
 
 
 @pytest.mark.more(after=2)
@@ -376,7 +378,7 @@ LAKE_COMMANDS = sorted(name for name, codes in documented().items() if 11 in cod
 
 @pytest.mark.more(after=2)
 @pytest.mark.parametrize(
-    "name", [name for name in LAKE_COMMANDS if name not in ("verify", "prove", "demo", "config check")]
+    "name", [name for name in LAKE_COMMANDS if name not in ("verify source", "prove", "demo", "config check")]
 )
 def test_a_catalog_that_does_not_answer_is_11(place: Place, name: str) -> None:
     lake = f"{place.folder}/lake"
