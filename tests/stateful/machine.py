@@ -12,7 +12,7 @@ from tests.flows.harness import Bench
 from tests.stateful.action import Action
 from tests.stateful.actions import plan
 from tests.stateful.shrinking import shortest
-from tests.stateful.verdict import Finding, check, check_fresh
+from tests.stateful.verdict import Finding, check, check_fresh, check_marks
 from tests.stateful.world import Say, World
 
 Numbered = tuple[int, Action]
@@ -66,7 +66,9 @@ def play(bench: Bench, seed: int, actions: Sequence[Numbered], *, say: Say = lam
     world.resume_all()
     if world.stream.transactions and step("    in the end", lambda: check(world)):
         played.verdicts += 1
-        played.verdicts += step("    afresh", lambda: check_fresh(world))
+        played.verdicts += step("    afresh", lambda: check_fresh(world)) and step(
+            "    marks", lambda: check_marks(world)
+        )
     return played
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.workbench import NO_SPARK
 from dts_assets.flows import merged_table, tables, tables_tasks
 from dts_assets.planning import completeness
-from dts_assets.stages import key_operations
+from dts_assets.stages import column_rules, key_operations
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
 from tests.stateful.action import Action
@@ -37,8 +38,6 @@ from tests.stateful.world import World, tasks_here
 from tests.tiers import ALL, times
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dts_assets.store.catalog import LakeLocation
 
 _SENT = (Write, Statement, Restart, FailOver, Repeat, Damage)
@@ -125,10 +124,15 @@ def marks_name_no_pause(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tables, "with_missing", lambda mark, paused: mark)
 
 
+def hashes_are_the_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(column_rules, "hashed", lambda values, key: values.cast(pa.string()))
+
+
 FAULTS = [
     pytest.param(changelogs_lack_deletes, "changes lost or doubled", Write, id="changes"),
     pytest.param(snapshots_lack_deletes, "rows differ", Write, id="rows", marks=pytest.mark.long),
     pytest.param(losses_are_no_problems, "a loss that nobody names", Damage, id="losses", marks=pytest.mark.long),
+    pytest.param(hashes_are_the_values, "a plain value", Write, id="marks"),
     pytest.param(marks_name_no_pause, "changes lost or doubled", Pause, id="pauses", marks=pytest.mark.long),
 ]
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from dts_assets.errors import SetBackTableError
@@ -21,6 +22,7 @@ from tests.flows.expected_history import assert_histories_hold
 from tests.flows.expected_soft import assert_soft_snapshots_hold
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import EVERY, START
+from tests.stateful.marked import PERSONS, forms, plain_places
 from tests.stateful.stream import Copy, Effect
 from tests.stateful.world import World
 
@@ -109,6 +111,24 @@ def check_fresh(world: World) -> str:
                 f"{name}: only here {_few(more)}; only fresh {_few(less)}",
             )
     return f"equal to a fresh lake in {len(mine)} tables"
+
+
+def check_marks(world: World) -> str:
+    """No value under a rule stands plain in a place that is not named; the places as they were sent show that it is found."""
+    warehouse = Path(world.open().pipeline.lake.location.warehouse)
+    lakes = [folder for folder in warehouse.iterdir() if folder.name in (world.name, f"{world.name}_fresh")]
+    registry = [folder for folder in (world.bench.folder / world.name).iterdir() if folder.name != "capture"]
+    if found := plain_places([*lakes, *registry], world.lines):
+        raise Finding("a plain value", "; ".join(found[:5]))
+    catalog = [
+        path for path in warehouse.iterdir() if path.is_file() and any(one in path.read_bytes() for one in forms())
+    ]
+    if catalog:
+        raise Finding("a plain value", ", ".join(path.name for path in catalog))
+    sent = any(one.table == PERSONS and one.operation != "truncate" and one.intact for one in world.stream.effects)
+    if sent and not plain_places(lakes, (), beside=frozenset()):
+        raise Finding("the search finds nothing, not even what was sent")
+    return "no plain value" if sent else "no person"
 
 
 def _everything(harness: Harness, *, is_soft: bool) -> dict[str, Counter[str]]:
@@ -206,7 +226,7 @@ def _rows(world: World, harness: Harness) -> str:
         return whole or effect.transaction <= until
 
     still = _standing(world, harness)
-    tables = {name: stream.tables[name] for name in _tables(world) if name not in still}
+    tables = {name: stream.tables[name] for name in _tables(world) if name not in still | {PERSONS}}
     wanted = {name: rows for name, rows in stream.rows_after(holds).items() if name in tables}
     try:
         shown = harness.snapshots(tables)

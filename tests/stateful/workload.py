@@ -7,6 +7,7 @@ from random import Random
 
 from tests.flows.source import Dml
 from tests.flows.source_tables import ABSENT, BIGINT, INT, MONEY, TEXT, Field, Table
+from tests.stateful.marked import FIRST_KEY, PERSONS
 from tests.stateful.stream import Stream
 
 
@@ -71,6 +72,8 @@ def _changed(table: Table, random: Random, key: tuple[object, ...], *, minimal: 
 
 def _pool(table: Table) -> list[tuple[int, ...]]:
     """Few keys, so that they are used again and again."""
+    if table.name == PERSONS:
+        return [(FIRST_KEY + number,) for number in range(1, 13)]
     return (
         [(number,) for number in range(1, 13)]
         if len(table.keys) == 1

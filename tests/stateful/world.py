@@ -23,6 +23,7 @@ from tests.flows.forgetful import here, shared_here
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import EVERY, START
 from tests.stateful import hostile
+from tests.stateful.marked import RULES, persons
 from tests.stateful.stream import Stream
 from tests.stateful.workload import first_tables
 
@@ -67,6 +68,9 @@ class World:
     set_back: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Tables that were set back to an earlier version, with the version that they stood at."""
 
+    lines: list[str] = field(default_factory=list)
+    """What runs have printed."""
+
     @classmethod
     def make(cls, bench: Bench, seed: int) -> World:
         """A new world in the bench's lake, under a name of its own."""
@@ -75,22 +79,24 @@ class World:
         name = f"{bench.prefix}_{bench.made}"
         tables = hostile.tables(Random(f"tables {seed}")) if shape.hostile else first_tables()
         stream = Stream(
-            tables, START, partitions=shape.partitions, seed=seed, fragmented=shape.fragmented, gtids=shape.gtids
+            [*tables, persons()], START, partitions=shape.partitions, seed=seed, fragmented=shape.fragmented, gtids=shape.gtids
         )  # fmt: skip
         return cls(bench, seed, shape, stream, bench.folder / name / "capture", name)
 
     def open(self, *, name: str | None = None) -> Harness:
         """The subscription as the settings are now, over all that was sent; under another name, a lake of its own."""
         self.stream.publish(self.capture)
-        return self.bench.open(
+        opened = self.bench.open(
             self.capture,
             name=name or self.name,
             partitions=self.shape.partitions,
             complete=False,
             window={"end": None},
             consistency=self.shape.consistency,
-            **{"history": ["*"], **self.settings},
+            **{"history": ["*"], "columns": RULES, **self.settings},
         )
+        opened.lines = self.lines
+        return opened
 
     def windows(self) -> list[Window]:
         """All windows from that of the first message to that of the last one."""
