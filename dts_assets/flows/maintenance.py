@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.kept_copies import keep_copies
@@ -17,6 +18,7 @@ from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.maintained_files import compact_everything
 from dts_assets.flows.maintained_tables import Path, copies_paths, made_paths, maintained_paths, system_paths
 from dts_assets.flows.message_retention import last_gone, remove_old_rows, what_goes
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule, remove_orphans
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -196,17 +198,25 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
     for path in (*system_paths(pipeline), *copies_paths(pipeline)):
         yield path, lambda path=path: expiry_of(path)  # type: ignore[misc]
     for table in known_tables(pipeline):
-        needed = {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
+        needed_of = cache(partial(_needed_versions, pipeline, table))
         for path in made_paths(pipeline, table):
-            yield path, lambda path=path, needed=needed: expiry_of(path, needed)  # type: ignore[misc]
+            yield path, lambda path=path, needed_of=needed_of: expiry_of(path, needed_of())  # type: ignore[misc]
+
+
+def _needed_versions(pipeline: Pipeline, table: TableId) -> set[int]:
+    return {version for layer in pipeline.layers for version in layer.needed_versions(pipeline, table)}
 
 
 def _orphans(doing: _Doing) -> StepReport:
     """Remove files of ours that no version names and that no run can be about to commit."""
     pipeline = doing.pipeline
     rule = orphan_rule(pipeline, doing.now - pipeline.settings.maintenance.orphans_after)
-    tables = {path: table for path in maintained_paths(pipeline) if (table := pipeline.lake.table(path)) is not None}
-    others, details, failed = folders_of_tables(tables), list[str](), list[str]()
+    opened = one_by_one(
+        maintained_paths(pipeline), pipeline.lake.table, named=lambda path: f"The table {'.'.join(path)}"
+    )
+    tables = {path: table for path, table in opened.results.items() if table is not None}
+    others, details = folders_of_tables(tables), list[str]()
+    failed = [f"{'.'.join(path)}: {failure.sentence}" for path, failure in opened.failures.items()]
     files = freed = touched = left = 0
     naming = pipeline.other_tables()
     for path in tables:

@@ -5,15 +5,20 @@ The command that the sentence names brings the content back.
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dts_assets.errors.damage import DamagedFileError
 from dts_assets.flows.file_check import check_files
+from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pauses import paused_here, resume_tables
 from dts_assets.flows.rebuild import RebuildFrom, rebuild_tables
 from dts_assets.flows.removal import add_tables, remove_tables
+from dts_assets.model.maintenance import Step
 from dts_assets.model.spans import partition_of_key
 from dts_assets.model.tables import TableId
 from dts_assets.store import catalog as catalogs
@@ -28,9 +33,10 @@ LAYERS = ("changelog", "snapshot", "history")
 KINDS = ("rows", "manifest", "manifest list", "metadata")
 
 
-def opened(folder: Path) -> Harness:
+def opened(folder: Path, **settings: Any) -> Harness:
     source = three_windows(items("one"), items("two"))
-    return open_short(bench_in_process(folder, "shop"), folder / "capture", source.messages, name="shop", history=["*"])
+    bench = bench_in_process(folder, "shop")
+    return open_short(bench, folder / "capture", source.messages, name="shop", history=["*"], **settings)
 
 
 def fresh(harness: Harness) -> Harness:
@@ -98,6 +104,22 @@ def test_a_damaged_file_pauses_its_table_alone_and_the_named_command_restores_it
     assert not check_files(fresh(harness).pipeline).damaged
     for one in LAYERS:
         assert shown(harness, (one, *ONE.path)) == shown(whole, (one, *ONE.path))
+
+
+@pytest.mark.more
+def test_maintenance_goes_on_beside_a_table_that_cannot_be_opened(tmp_path: Path) -> None:
+    """No file goes meanwhile, since nobody knows what the table names; each other table is looked at."""
+    harness = opened(tmp_path, maintenance={"keep_versions": 1})
+    for number in range(3):
+        harness.all(number)
+    DAMAGES["cut"](file_of(harness, ("snapshot", *ONE.path), "metadata"))
+    later = datetime.now(UTC) + timedelta(days=9)
+    steps = (Step.EXPIRY, Step.ORPHANS)
+    done = maintain(fresh(harness).pipeline, only=steps, spark=harness._spark, progress=harness.lines.append, now=later)
+    for report in done:
+        assert report.failed
+        assert all(re.match(r"shop\.\w+\.bank\.one: .*metadata", line) for line in report.failed), report.failed
+    assert any("shop.history.bank.two: 2 old versions stay" in line for line in harness.lines)
 
 
 @pytest.mark.more
