@@ -249,6 +249,7 @@ def test_the_file_of_a_recording_runs_to_the_end(drs: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.kafka
+@pytest.mark.more
 def test_topics_of_a_broker_with_a_login(kafka_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dts_assets.flows.preflight.require_java", lambda: None)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

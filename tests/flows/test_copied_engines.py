@@ -92,7 +92,7 @@ def copying(server: Server, folder: Path) -> tuple[Harness, Copying]:
     return harness, Copying(pipeline, bootstrap_of(pipeline), no_spark, harness.lines.append)
 
 
-@pytest.mark.more(after=1)
+@pytest.mark.more
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_row_is_there_once_though_its_table_was_written_to(engine: str, tmp_path: Path) -> None:
     with bag(engine) as server:

@@ -36,7 +36,7 @@ def source() -> Iterator[Server]:
 @pytest.mark.parametrize(
     ("wire_format", "options", "settings"),
     [
-        ("dts-protobuf", {"partitions": 4}, {}),
+        pytest.param("dts-protobuf", {"partitions": 4}, {}, marks=pytest.mark.more),
         pytest.param("dts-avro", {"partitions": 3}, {}, marks=pytest.mark.long),
         pytest.param(
             "drs-json", {"partitions": 4, "partition_policy": 2, "rows_per_message": 7},

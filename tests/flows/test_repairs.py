@@ -81,6 +81,7 @@ def test_repaired_rows_come_again_when_their_window_is_made_again(server: Server
     assert harness.everything(without=("_kafka_offset",)) == rows
 
 
+@pytest.mark.more
 def test_a_key_that_was_damaged_to_another_rows_is_repaired_for_both(server: Server, tmp_path: Path) -> None:
     harness = lake_of(server, tmp_path)
     (file,) = harness.pipeline.lake.data_files(harness.pipeline.table_path("snapshot", ORDERS))
