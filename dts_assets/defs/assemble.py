@@ -22,7 +22,7 @@ from dts_assets.defs.resources import PipelineResource, SparkResource
 from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
 from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
 from dts_assets.defs.source_settings import source_check, source_job, source_schedule
-from dts_assets.defs.table_assets import graph_tables, table_assets
+from dts_assets.defs.table_assets import graph_tables, registry_troubles, table_assets
 from dts_assets.defs.table_states import states_job
 from dts_assets.defs.topic import topic_check, watch_sensor
 from dts_assets.defs.verification import compared_assets, equality_checks, verify_job, verify_schedule
@@ -62,7 +62,7 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
     shown = graph_tables(subscription)
     tables = table_assets(subscription, shown)
     assets: list[dg.AssetsDefinition | dg.AssetSpec] = [
-        topic_asset(subscription),
+        topic_asset(subscription, registry_troubles(subscription)),
         raw_envelopes_asset(subscription),
         entries_asset(subscription),
         maintenance_asset(subscription),

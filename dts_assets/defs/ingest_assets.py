@@ -1,5 +1,7 @@
 """The assets that follow Kafka's own order, `raw_envelopes` and `entries`, by Kafka partition and window; and the topic."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
 from dts_assets.defs.checks import BALANCE, COMPLETENESS, balance_result, completeness_result, report_per_partition
@@ -18,14 +20,21 @@ _CHECKS = {
     BALANCE: "Every message, fragment and entry is accounted for.",
 }
 
+_LACKS_TABLES = "**The graph lacks tables.** {} Then reload the code location."
 
-def topic_asset(subscription: Subscription) -> dg.AssetSpec:
-    """Return the topic itself: not ours to make, only to watch."""
+
+def topic_asset(subscription: Subscription, troubles: Sequence[str] = ()) -> dg.AssetSpec:
+    """Return the topic itself: not ours to make, only to watch.
+
+    ``troubles`` are sentences that say why the graph lacks tables.
+    """
     capture = subscription.source.capture
     where = "a broker" if capture is None else f"the capture {capture.path.name}"
     return dg.AssetSpec(
         key=asset_key(subscription.name, "topic"),
-        description=f"The Kafka topic of subscription {subscription.name}, read from {where}.",
+        description="\n\n".join(
+            [f"The Kafka topic of subscription {subscription.name}, read from {where}.", *map(_LACKS_TABLES.format, troubles)]
+        ),
         group_name=group_of(subscription, "source"),
         kinds={"kafka"},
         owners=OWNERS,

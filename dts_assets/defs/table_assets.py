@@ -19,12 +19,13 @@ from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.policies import ONE_RUN, asset_key, made_asset, table_tags
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.model.column_rules import stored_columns
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
 from dts_assets.settings.models import Subscription
-from dts_assets.store.registry import read_registry
+from dts_assets.store.registry import RegisteredTable, read_registry
 
 if TYPE_CHECKING:
     from dts_assets.flows.reports import TablesReport
@@ -65,12 +66,12 @@ class TableCheck:
 def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
     """Return the table assets of the graph: tables of the registry, and tables that the configuration names exactly.
 
-    While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one. Tables
-    that a person has removed are not shown.
+    While no table of the lake is known, the registry is the file that was shipped with the configuration, if there is one. So it
+    is while the registry cannot be used. Tables that a person has removed are not shown.
     """
     exact = map(subscription.routes.lake_table, subscription.tables.exact)
     known: dict[TableId, tuple[Column, ...]] = dict.fromkeys(exact, ())
-    found = read_registry(subscription.registry_path) or read_registry(subscription.shipped_registry_path)
+    found, _ = _registered(subscription)
     for table, registered in found.items():
         if registered.removed:
             known.pop(table, None)
@@ -86,6 +87,25 @@ def graph_tables(subscription: Subscription) -> tuple[TableAsset, ...]:
         TableAsset(f"t{number}", layer, table, columns, layer.key(subscription.name, table))
         for number, (layer, table, columns) in enumerate(shown)
     )
+
+
+def registry_troubles(subscription: Subscription) -> tuple[str, ...]:
+    """Return why the graph lacks tables, as a sentence for each registry file that cannot be used."""
+    return _registered(subscription)[1]
+
+
+def _registered(subscription: Subscription) -> tuple[dict[TableId, RegisteredTable], tuple[str, ...]]:
+    """Return the registered tables, and the sentences of registry files that cannot be used."""
+    troubles = []
+    for path in (subscription.registry_path, subscription.shipped_registry_path):
+        try:
+            found = read_registry(path)
+        except LakeTableError as error:  # one bad file must not take the graph of all others away
+            troubles.append(str(error))
+            continue
+        if found:
+            return found, tuple(troubles)
+    return {}, tuple(troubles)
 
 
 def graph_checks(assets: Sequence[TableAsset]) -> tuple[TableCheck, ...]:

@@ -3,7 +3,7 @@
 It is a file that people can read and diff, and a cache: the truth is the table ``table_shapes`` of the ledger. Definitions
 read it to draw the graph without a network, so this module needs nothing but the standard library. The file names the lake that
 it was made from. Entries are only ever added or widened; a table that the source dropped stays, because its windows are still
-in the lake. A table that a person has removed stays, too, with a note, because it may be added again.
+in the lake. A table that a person has removed stays, too, with a note, because it may be added again. A damaged file counts as lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from dts_assets.store.locks import locked
 
 VERSION = 1
 
-_WAY_OUT = "remove it, and the next run writes it anew from the ledger"
+_WAY_OUT = "`dts-assets run` writes it anew from the ledger"
+_OTHER_WAY_OUT = "remove it, and `dts-assets run` writes it anew from the ledger"
+_UNREADABLE_WAY_OUT = "let the user of this process read it"
 _ELSEWHERE = "make its folder writable, or set DAGSTER_HOME to a folder that is"
 
 
@@ -87,42 +89,61 @@ def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
     """Return the registered tables, by name; none if there is no file.
 
     Raises:
-        LakeTableError: The file is no registry, or a registry of another version.
+        LakeTableError: The file cannot be read, is no registry, or a registry of another version.
     """
     found = _read(path)
     return {} if found is None else dict(found.tables)
 
 
 def read_registry_of(path: Path, lake: str) -> dict[TableId, RegisteredTable] | None:
-    """Return the registered tables of a lake, by name. None stands for no file, or one of another lake.
+    """Return the registered tables of a lake, by name. None stands for no file, a damaged one, or one of another lake.
 
     Raises:
-        LakeTableError: The file is no registry, or a registry of another version.
+        LakeTableError: The file cannot be read, or is a registry of another version.
     """
-    found = _read(path)
+    found = _read_or_lost(path)
     return None if found is None or found.lake != lake else dict(found.tables)
+
+
+class DamagedRegistryError(LakeTableError):
+    """A file that should be a registry and is none."""
+
+
+def _read_or_lost(path: Path) -> Registry | None:
+    """Return the content of a registry file; None if there is no file, or a damaged one.
+
+    Raises:
+        LakeTableError: The file cannot be read, or is a registry of another version.
+    """
+    try:
+        return _read(path)
+    except DamagedRegistryError:
+        return None
 
 
 def _read(path: Path) -> Registry | None:
     """Return the content of a registry file; None if there is no file.
 
     Raises:
-        LakeTableError: The file is no registry, or a registry of another version.
+        LakeTableError: The file cannot be read, is no registry, or a registry of another version.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        reason = (error.strerror or "unknown reason").lower()
+        raise LakeTableError(str(path), f"it cannot be read ({reason})", _UNREADABLE_WAY_OUT) from None
     try:
         return _parsed(content)
     except _OtherVersionError as other:
         raise LakeTableError(
             str(path),
             f"it is a table registry of version {other}, and this version of dts-assets reads {VERSION}",
-            _WAY_OUT,
+            _OTHER_WAY_OUT,
         ) from None
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        raise LakeTableError(str(path), "it is not a table registry", _WAY_OUT) from None
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        raise DamagedRegistryError(str(path), "it is damaged, and no table registry", _WAY_OUT) from None
 
 
 class _OtherVersionError(Exception):
@@ -151,23 +172,23 @@ def merge_registry(
 ) -> dict[TableId, RegisteredTable]:
     """Add tables, columns and newer types to the file, and return all tables that it holds then.
 
-    A file of another lake is replaced. Several processes may do so at once; a reader sees the old file or the new one. A file
+    A damaged file and one of another lake are replaced. Several processes may do so at once; a reader sees the old file or the new one. A file
     that would not change is not touched.
 
     Raises:
-        LakeTableError: The file is no registry, or of another version, or must not be written.
+        LakeTableError: The file must not be read or written, or is of another version.
         OSError: The disk failed.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.with_name(f".{path.name}.lock")):
-            there = _read(path)
+            there = _read_or_lost(path)
             before = there.tables if there is not None and there.lake == lake else {}
             after = dict(before)
             for one in tables:
                 after[one.table] = merged(after[one.table], one) if one.table in after else one
             after = dict(sorted(after.items()))
-            if after != before or (there is not None and there.lake != lake):
+            if after != before or (path.exists() and (there is None or there.lake != lake)):
                 _write(path, after, lake)
     except OSError as error:
         if error.errno not in _FORBIDDEN:
@@ -180,16 +201,16 @@ def merge_registry(
 def note_removed(path: Path, removed: Collection[TableId], *, lake: str | None) -> None:
     """Note in the file which of its tables are removed; all others are not.
 
-    A file of another lake, and one that is not there, stay as they are.
+    A damaged file, one of another lake, and one that is not there stay as they are.
 
     Raises:
-        LakeTableError: The file is no registry, or of another version.
+        LakeTableError: The file cannot be read, or is of another version.
         OSError: The file cannot be written.
     """
     if not path.exists():
         return
     with locked(path.with_name(f".{path.name}.lock")):
-        there = _read(path)
+        there = _read_or_lost(path)
         if there is None or there.lake != lake:
             return
         after = {table: replace(entry, removed=table in removed) for table, entry in there.tables.items()}
