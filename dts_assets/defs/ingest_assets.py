@@ -33,7 +33,10 @@ def topic_asset(subscription: Subscription, troubles: Sequence[str] = ()) -> dg.
     return dg.AssetSpec(
         key=asset_key(subscription.name, "topic"),
         description="\n\n".join(
-            [f"The Kafka topic of subscription {subscription.name}, read from {where}.", *map(_LACKS_TABLES.format, troubles)]
+            [
+                f"The Kafka topic of subscription {subscription.name}, read from {where}.",
+                *map(_LACKS_TABLES.format, troubles),
+            ]
         ),
         group_name=group_of(subscription, "source"),
         kinds={"kafka"},

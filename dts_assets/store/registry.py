@@ -3,7 +3,8 @@
 It is a file that people can read and diff, and a cache: the truth is the table ``table_shapes`` of the ledger. Definitions
 read it to draw the graph without a network, so this module needs nothing but the standard library. The file names the lake that
 it was made from. Entries are only ever added or widened; a table that the source dropped stays, because its windows are still
-in the lake. A table that a person has removed stays, too, with a note, because it may be added again. A damaged file counts as lost.
+in the lake. A table that a person has removed stays, too, with a note, because it may be added again.
+A damaged file counts as lost.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def _read(path: Path) -> Registry | None:
     """Return the content of a registry file; None if there is no file.
 
     Raises:
-        LakeTableError: The file cannot be read, is no registry, or a registry of another version.
+        DamagedRegistryError: The file is no registry.
+        LakeTableError: The file cannot be read, or is a registry of another version.
     """
     try:
         content = path.read_bytes()
@@ -172,8 +174,8 @@ def merge_registry(
 ) -> dict[TableId, RegisteredTable]:
     """Add tables, columns and newer types to the file, and return all tables that it holds then.
 
-    A damaged file and one of another lake are replaced. Several processes may do so at once; a reader sees the old file or the new one. A file
-    that would not change is not touched.
+    A damaged file and one of another lake are replaced. A file that would not change is not touched. Several processes may do so
+    at once; a reader sees the old file or the new one.
 
     Raises:
         LakeTableError: The file must not be read or written, or is of another version.

@@ -92,7 +92,10 @@ def test_the_graph_names_a_damaged_file_until_a_look_at_the_tables_writes_it_ane
     assert "shop/snapshot/shopdb/orders" in before
     damage(path)
     told = descriptions(config)
-    assert {name for name in before if name not in told} == {"shop/changelog/shopdb/orders", "shop/snapshot/shopdb/orders"}
+    assert {name for name in before if name not in told} == {
+        "shop/changelog/shopdb/orders",
+        "shop/snapshot/shopdb/orders",
+    }
     assert str(path) in told["shop/topic"]
     assert "damaged" in told["shop/topic"]
     assert "dts-assets run" in told["shop/topic"]

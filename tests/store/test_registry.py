@@ -159,14 +159,14 @@ def test_several_writers_lose_nothing(path: Path) -> None:
 def test_what_is_no_registry_is_refused_with_the_way_out(path: Path, text: str) -> None:
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(LakeTableError, match="is damaged.*dts-assets run"):
+    with pytest.raises(LakeTableError, match=r"is damaged.*dts-assets run"):
         read_registry(path)
 
 
 def test_a_file_of_bytes_that_are_no_text_is_refused_with_the_way_out(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b'{"version": 1, "tables": {"\xff\xfe\xfa": 1}}')
-    with pytest.raises(LakeTableError, match="is damaged.*dts-assets run"):
+    with pytest.raises(LakeTableError, match=r"is damaged.*dts-assets run"):
         read_registry(path)
 
 
