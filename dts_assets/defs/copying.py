@@ -3,26 +3,47 @@
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from pydantic import Field, field_validator
 
 from dts_assets.defs.flow_step import flow_step
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.model.copied_tables import CopyKind
 from dts_assets.settings.models import Subscription
 
 if TYPE_CHECKING:
     from dts_assets.flows.copying import CopyReport
 
+_KINDS = (CopyKind.BOOTSTRAP.value, CopyKind.RESYNC.value)
+
 
 class CopyConfig(dg.Config):
-    """The tables to copy, by their names at the source: `shopdb.orders`.
+    """The tables to copy, and how."""
 
-    Without any it is all that the configuration names.
-    `kind` is `bootstrap`, which passes over tables that were copied before, or `resync`. `server_is_right` answers for a database
-    of which nobody can tell whether it is the server of the messages; another server is refused all the same.
-    """
+    tables: list[str] = Field(
+        default=[],
+        description="Names at the source, such as shopdb.orders. Without any, all tables that the configuration names.",
+    )
+    kind: str = Field(
+        default="bootstrap",
+        description="bootstrap passes over tables that were copied before; resync copies them anew.",
+    )
+    server_is_right: bool = Field(
+        default=False,
+        description="Answers for a database of which nobody can tell whether it is the server of the messages. Another server is "
+        "refused all the same.",
+    )
 
-    tables: list[str] = []  # noqa: RUF012  # a pydantic field: each instance has its own
-    kind: str = "bootstrap"
-    server_is_right: bool = False
+    @field_validator("kind")
+    @classmethod
+    def _known_kind(cls, kind: str) -> str:
+        """Return a kind of copy.
+
+        Raises:
+            ValueError: There is no such kind.
+        """
+        if kind not in _KINDS:
+            raise ValueError(f"{kind!r} is no kind of copy; write {' or '.join(_KINDS)}")
+        return kind
 
 
 def copy_job_name(subscription: str) -> str:
@@ -51,7 +72,6 @@ def copy_job(subscription: Subscription) -> dg.JobDefinition:
         with flow_step(context, name, pipelines, spark, start=False) as step:
             from dts_assets.flows.copies import Copying, bootstrap_of
             from dts_assets.flows.copying import copy_tables, tables_called
-            from dts_assets.model.copied_tables import CopyKind
 
             work = Copying(
                 step.pipeline, bootstrap_of(step.pipeline), step.spark, step.progress, server_is_right=config.server_is_right

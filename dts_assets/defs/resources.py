@@ -47,11 +47,11 @@ class PipelineResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class SparkResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The Spark session with the lake's catalog, opened once per process when a flow first needs it.
+    """The Spark session with the lake's catalog, opened once per process when a flow first needs it."""
 
-    A step that is sure to need it calls :meth:`start` first: the JVM takes seconds to come up, and so does importing the flows.
-    The session is dagster-pyspark's; this resource computes its settings at run time, because they may hold secrets.
-    """
+    # The docstring above stands in the Launchpad. A step that is sure to need the session calls `start` first: the JVM takes
+    # seconds to come up, and so does importing the flows. The session is dagster-pyspark's; this resource computes its settings
+    # at run time, because they may hold secrets.
 
     config_path: str
 

@@ -31,7 +31,8 @@ def source_check(subscription: Subscription) -> dg.AssetChecksDefinition:
         lines = "\n".join(f"- {one.sentence}" for one in found)
         metadata: dict[str, Any] = {"findings": dg.MetadataValue.md(lines)} if found else {}
         worst = dg.AssetCheckSeverity.ERROR if any(one.is_wrong for one in found) else dg.AssetCheckSeverity.WARN
-        return dg.AssetCheckResult(passed=not found, severity=worst, metadata=metadata)
+        said = " ".join(one.sentence for one in found) or None
+        return dg.AssetCheckResult(passed=not found, severity=worst, metadata=metadata, description=said)
 
     return source_settings
 
@@ -58,5 +59,6 @@ def source_schedule(subscription: Subscription) -> dg.ScheduleDefinition:
         job_name=source_job_name(subscription.name),
         cron_schedule=_DAILY,
         execution_timezone="UTC",
+        description="Asks the source database every day whether its binlog tells every change of the tables.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )

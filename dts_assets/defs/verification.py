@@ -131,6 +131,7 @@ def verify_schedule(subscription: Subscription) -> dg.ScheduleDefinition | None:
         job_name=verify_job_name(subscription.name),
         cron_schedule=cron_of(every),
         execution_timezone="UTC",
+        description="Compares the snapshots with the source database at the times that verify: every names.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 
