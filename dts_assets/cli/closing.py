@@ -18,6 +18,7 @@ from dts_assets.cli.main import table_of
 from dts_assets.errors import WireFormatError
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.judged import judge_ledger, unusable_tables
+from dts_assets.flows.kept_windows import Place, name_kept_windows
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT, Layer
 from dts_assets.flows.one_by_one import one_by_one
@@ -25,7 +26,9 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.recognition import recognise_source, way_out
 from dts_assets.flows.row_keys import find_repeated_keys
+from dts_assets.flows.this_process import this_process
 from dts_assets.flows.unmatched_rules import unmatched_settings
+from dts_assets.flows.upkeep import mend_copies
 from dts_assets.model.failures import Failure
 from dts_assets.model.problems import Problem, ProblemCode
 from dts_assets.model.tables import TableId
@@ -111,6 +114,15 @@ def _show_removed_rows(pipeline: Pipeline, console: Console, _: Closing) -> None
         console.print(line, markup=False, soft_wrap=True)
 
 
+def _name_kept_windows(pipeline: Pipeline, console: Console, _: Closing) -> None:
+    name_kept_windows(pipeline, Place.COMMAND, lambda line: console.print(line, markup=False, soft_wrap=True))
+
+
+def _keep_copies(pipeline: Pipeline, console: Console, _: Closing) -> None:
+    # No Spark: an idle run needs no Java.
+    mend_copies(pipeline, spark=this_process, progress=lambda line: console.print(line, markup=False, soft_wrap=True))
+
+
 def _look_at_tables(pipeline: Pipeline, _: Console, closing: Closing) -> None:
     closing.failures += unusable_tables(pipeline)
 
@@ -176,6 +188,8 @@ _CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
     "rows": _show_rows,
     "converted columns": _show_conversions,
     "removed rows": _show_removed_rows,
+    "kept windows": _name_kept_windows,
+    "copies": _keep_copies,
     "tables": _look_at_tables,
     "windows": _judge,
     "keys": _look_at_keys,

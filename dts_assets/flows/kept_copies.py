@@ -29,11 +29,16 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedTable, CopyKind, CopyState
 from dts_assets.model.message_retention import ENTRIES
 from dts_assets.model.tables import TableId
+from dts_assets.model.version import CODE_VERSION
 from dts_assets.stages.copied_rules import CopyRules
 from dts_assets.store.expiry import expire
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
 from dts_assets.store.iceberg_tables import drop_columns
+from dts_assets.store.schemas import SYSTEM_TABLES
+
+_KEPT_BY = "dts-assets.copies-kept-by"
+"""The property of ``copied_tables`` with the code version that has taken care of all copies."""
 
 _BESIDE = ("chunk", "source_position", "read_at", "row_number", "removed")
 """The columns of a copied table that rows keep when they are written anew, beside ``copy`` and ``row``."""
@@ -80,12 +85,27 @@ def keep_copies(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress)
     of_table: dict[TableId, list[CopiedTable]] = {}
     for one in pipeline.ledger.copied_tables():
         of_table.setdefault(one.table, []).append(one)
-    known = registered_columns(pipeline)
+    known, is_done = registered_columns(pipeline), True
     for table, mine in sorted(of_table.items()):
         try:
             _keep_table(pipeline, table, mine, known, spark, progress)
         except Exception as error:
+            is_done = False
             progress(f"copies: {table} stays as it is for now: {fault_at('copies', error).reason}")
+    if is_done:
+        path, layout = pipeline.path("copied_tables"), SYSTEM_TABLES["copied_tables"]
+        pipeline.lake.remember(path, layout, name=_KEPT_BY, value=CODE_VERSION, again=True)
+
+
+def lack_care(pipeline: Pipeline) -> bool:
+    """Return whether there are copies of which this version of the code has not taken care yet.
+
+    An earlier one has left plain values in them, bounds of keys, and copies of tables that were removed.
+    """
+    there = pipeline.lake.table(pipeline.path("copied_tables"))
+    if there is None or there.current_snapshot() is None:
+        return False  # nothing was ever copied
+    return there.properties.get(_KEPT_BY) != CODE_VERSION
 
 
 def _drop_removed(pipeline: Pipeline, copied: Iterable[CopiedTable]) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.compaction import compact_changelogs
-from dts_assets.flows.kept_copies import keep_copies
-from dts_assets.flows.maintained_tables import copies_paths, system_paths
+from dts_assets.flows.kept_copies import keep_copies, lack_care
+from dts_assets.flows.kept_windows import Place, name_kept_windows
+from dts_assets.flows.maintained_tables import Path, copies_paths, system_paths
 from dts_assets.flows.message_retention import last_gone, remove_old_rows
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
@@ -78,7 +80,40 @@ def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider,
     if upkeep.closed:
         remove_old_rows(pipeline, progress)
         keep_copies(pipeline, spark=spark, progress=progress)
+        name_kept_windows(pipeline, Place.LOG, progress)
     _expire_old_snapshots(pipeline, written, progress)
+
+
+def mend_copies(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
+    """Take care of copies that an earlier version of the code has left, where no window has closed since.
+
+    Nothing but a property is read where this version has done so.
+    """
+    if not lack_care(pipeline):
+        return
+    with tables_turn(pipeline, progress):
+        keep_copies(pipeline, spark=spark, progress=progress)
+        _expire_own(pipeline, (pipeline.path("copied_tables"), *copies_paths(pipeline)), progress)
+
+
+def _keep_for(pipeline: Pipeline) -> timedelta:
+    return expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
+
+
+def _expire_own(pipeline: Pipeline, paths: Iterable[Path], progress: Progress) -> None:
+    """Expire superfluous Iceberg snapshots of tables that are not made of changes."""
+    gone, others = last_gone(pipeline), pipeline.other_tables()
+    for path in paths:
+        layer = layer_at(path)
+        expire_snapshots(
+            pipeline.lake.catalog,
+            pipeline.lake.identifier(path),
+            keep_for=_keep_for(pipeline),
+            none_before=gone.get(layer.name),
+            only_present=layer.only_present,
+            warn=progress,
+            others=others,
+        )
 
 
 def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progress: Progress) -> None:
@@ -87,20 +122,8 @@ def _expire_old_snapshots(pipeline: Pipeline, tables: Iterable[TableId], progres
     The subscription's own tables are looked at, and all layers of ``tables``. An Iceberg snapshot that the next run
     of some layer will read stays. Those that still reach removed messages or entries go as soon as they are not young.
     """
-    catalog = pipeline.lake.catalog
-    keep_for = expiry.KEEP_FOR_LIVE if pipeline.settings.window.live else expiry.KEEP_FOR
-    gone, others = last_gone(pipeline), pipeline.other_tables()
-    for path in (*system_paths(pipeline), *copies_paths(pipeline)):
-        identifier, layer = pipeline.lake.identifier(path), layer_at(path)
-        expire_snapshots(
-            catalog,
-            identifier,
-            keep_for=keep_for,
-            none_before=gone.get(layer.name),
-            only_present=layer.only_present,
-            warn=progress,
-            others=others,
-        )
+    catalog, keep_for, others = pipeline.lake.catalog, _keep_for(pipeline), pipeline.other_tables()
+    _expire_own(pipeline, (*system_paths(pipeline), *copies_paths(pipeline)), progress)
 
     def expire(table: TableId) -> None:
         # A table that no longer has a layer may get it back, and then goes on from where it stood.

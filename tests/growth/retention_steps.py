@@ -10,7 +10,9 @@ from dts_assets.model.message_retention import ENTRIES, RAW, Removed, RemovedRow
 from dts_assets.model.open_sets import OpenSet
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Span
+from dts_assets.model.tables import TableId
 from dts_assets.planning.earlier_cells import find_earlier_cells
+from dts_assets.planning.kept_windows import kept_sentence, kept_windows
 from dts_assets.planning.message_retention import (
     Stored,
     Unmakeable,
@@ -73,6 +75,9 @@ def _work(given: tuple[Stored, Removed, list[QuarantineRow]]) -> None:
     stored, removed, lost = given
     unmakeable = Unmakeable(removed, GRID)
     removed_lines(removed.rows)
+    kept = kept_windows(stored.cuts.values(), unmakeable, settings="s", code_version="0")
+    many = [TableId("bank", "", str(number)) for number in range(len(stored.raw))]
+    kept_sentence(kept, "shop", many, code_version="0", has_rules=True)
     can_be_redriven(lost, unmakeable, lambda _: stored.entries.values())
     order = windows(len(stored.raw))
     plan_work(

@@ -23,7 +23,7 @@ from tests.flows.short import LANES, SECOND, insert, items, short_source
 from tests.versions.base import BASE
 from tests.versions.captures import ENVIRONMENT, NAME, Case
 from tests.versions.lakes import Place, placed, rows_alone, written
-from tests.versions.made_by import NOTHING, Codes, ask, copy, make_lake, remove, settle
+from tests.versions.made_by import NOTHING, Codes, ask, copy, make_lake, remove, run_command, settle
 
 pytestmark = pytest.mark.more
 
@@ -131,3 +131,11 @@ def test_copies_that_a_removal_left_go_with_the_next_run(codes: Codes, tmp_path:
     assert "copy it again: dts-assets copy subscription --table bank.items" in paused.reason
     make_lake(codes.present, older.config, copy(), settle(), variables=ENVIRONMENT)
     assert len(rows_alone(older)["snapshot.bank.items"].rows) == 11
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_the_command_run_writes_plain_copies_anew(codes: Codes, tmp_path: Path) -> None:
+    older = lake_of(codes, BASE, tmp_path, **RULES)
+    run_command(codes.present, "run", "--config", str(older.config))
+    assert plain(older) == set()
