@@ -85,7 +85,7 @@ def keep_up_in_turn(pipeline: Pipeline, upkeep: Upkeep, *, spark: SparkProvider,
 
 
 def mend_copies(pipeline: Pipeline, *, spark: SparkProvider, progress: Progress) -> None:
-    """Take care of copies that an earlier version of the code has left, where no window has closed since.
+    """Take care of copies that an earlier code has left, where no window has closed since.
 
     Nothing but a property is read where this version has done so.
     """
