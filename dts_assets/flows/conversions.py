@@ -14,7 +14,7 @@ from dts_assets.flows.compaction import CompactionTask, compact_files
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.rewritten_files import rewrite_files
 from dts_assets.model.columns import Column
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.tables import TableId
@@ -22,7 +22,6 @@ from dts_assets.planning.pauses import Fault
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.commit import stands_at
 from dts_assets.store.converted_columns import PlannedColumns
-from dts_assets.store.files import WrittenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +55,22 @@ def convert_changelogs(
     if not work:
         return planned.faults
     progress(f"changelog: {len(work)} tables have columns that became another type; their files are written anew")
-    tasks = [(table, task) for table, one in work.items() for task in one.tasks]
-    written: dict[TableId, list[WrittenFile]] = {table: [] for table in work}
-    faults = dict(planned.faults)
-    done = (
-        run_tasks(spark(), [task for _, task in tasks], compact_files, weight=lambda task: task.bytes) if tasks else ()
-    )
-    for (table, _), files in zip(tasks, done, strict=True):
-        if isinstance(files, Fault):
-            faults[table] = files
-        else:
-            written[table] += files
+    rewritten = rewrite_files(spark, {table: one.tasks for table, one in work.items()}, compact_files)
 
     def commit(table: TableId) -> None:
         one = work[table]
         pipeline.lake.replace(
             pipeline.table_path(CHANGELOG.name, table),
             {},
-            written[table],
+            rewritten.files[table],
             base=[path for task in one.tasks for path in task.paths],
             assertion=stands_at(one.head),
             same_rows=True,
             columns=one.columns,
         )
 
-    committed = do_apart(CHANGELOG.name, [table for table in work if table not in faults], commit)
-    return {**faults, **committed.faults}
+    committed = do_apart(CHANGELOG.name, rewritten.files, commit)
+    return {**planned.faults, **rewritten.faults, **committed.faults}
 
 
 def _planned(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> _Conversion | None:

@@ -27,7 +27,7 @@ from dts_assets.flows.reached_rules import (
     rules_because_of_others,
 )
 from dts_assets.flows.reports import Progress
-from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.flows.rewritten_files import rewrite_files
 from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.flows.table_rules import WAY_OUT, refused_by_rules
 from dts_assets.model.collections import DOCUMENT, is_collection
@@ -156,30 +156,23 @@ def apply_rules_to(
         busy=(),
     )
     work = {table: one for table, one in planned.results.items() if one is not None}
-    faults = dict(planned.faults)
     rewritten = {*work, *(one.table for table in work for one in reached_from(pipeline).get(table, ()))}
     if work:
         note(rewritten)
         progress(
             f"changelog: rows of {len(work)} tables reach a table with rules on columns; their files are written anew"
         )
-    tasks = [(table, task) for table, one in work.items() for task in one.tasks]
-    written: dict[TableId, list[WrittenFile]] = {table: [] for table in work}
-    done = run_tasks(spark(), [task for _, task in tasks], write_ruled, weight=lambda task: task.bytes) if tasks else ()
-    for (table, _), files in zip(tasks, done, strict=True):
-        if isinstance(files, Fault):
-            faults[table] = files
-        else:
-            written[table] += files
+    written = rewrite_files(spark, {table: one.tasks for table, one in work.items()}, write_ruled)
 
     def commit(table: TableId) -> None:
         one = work[table]
         pipeline.lake.replace(
-            pipeline.table_path(CHANGELOG.name, table), {}, written[table], base=[task.path for task in one.tasks],
+            pipeline.table_path(CHANGELOG.name, table), {}, written.files[table], base=[task.path for task in one.tasks],
             assertion=stands_at(one.head), columns=one.properties,
         )  # fmt: skip
 
-    faults |= do_apart(CHANGELOG.name, [table for table in work if table not in faults], commit, busy=()).faults
+    committed = do_apart(CHANGELOG.name, written.files, commit, busy=())
+    faults = {**planned.faults, **written.faults, **committed.faults}
     return Passed({**_of_reached(pipeline, faults), **faults}, frozenset(rewritten))
 
 

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -27,6 +29,9 @@ from dts_assets.errors import (
     topics,
     windows,
 )
+
+MODULES = (errors, *(import_module(f"{errors.__name__}.{one.name}") for one in iter_modules(errors.__path__)))
+"""The modules of the tree, each of which is there whether or not an example below names it."""
 
 PACKAGES = [Path(__file__).parents[2] / name for name in ("dts_assets", "dts_emulator")]
 
@@ -191,24 +196,7 @@ EXAMPLES: tuple[tuple[errors.DtsAssetsError, str, str], ...] = (
 def below(cls: type[errors.DtsAssetsError]) -> Iterator[type[errors.DtsAssetsError]]:
     """Each class of the package below one; what other packages add for themselves is theirs."""
     for child in cls.__subclasses__():
-        if child.__module__ in {
-            one.__name__
-            for one in (
-                errors,
-                damage,
-                databases,
-                disks,
-                machine,
-                removed_rows,
-                scratch,
-                settings,
-                sources,
-                spark,
-                tables,
-                topics,
-                windows,
-            )
-        }:
+        if child.__module__ in {one.__name__ for one in MODULES}:
             yield child
             yield from below(child)
 
