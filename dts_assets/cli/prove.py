@@ -77,7 +77,8 @@ def prove_command(
             existing=Existing(existing),
             progress=say,
         )
-    _show(proof.tables, values=show_values)
+    if proof.tables:
+        _show(proof.tables, values=show_values)
     _say_run(proof)
     end(proof.failures, failed_checks=not proof.equal)
     sys.exit(0 if proof.whole else NOT_COMPARED)

@@ -113,9 +113,10 @@ def _drop_removed(pipeline: Pipeline, copied: Iterable[CopiedTable]) -> None:
     removed = {row.table for row in pipeline.ledger.paused_tables() if row.is_removed}
     if any(one.has_rows and lake_table_of(pipeline, one.table) in removed for one in copied):
         drop_copies(pipeline, removed)
+        others = pipeline.other_tables()
         for one in copied:
             if lake_table_of(pipeline, one.table) in removed:
-                pipeline.lake.drop(copies_path(pipeline, one.table), pipeline.other_tables())
+                pipeline.lake.drop(copies_path(pipeline, one.table), others)
 
 
 def _leave_with_entries(pipeline: Pipeline, copied: Iterable[CopiedTable], progress: Progress) -> None:

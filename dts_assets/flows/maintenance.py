@@ -132,12 +132,12 @@ def _compaction(doing: _Doing) -> StepReport:
 
 def _sorting(doing: _Doing) -> StepReport:
     """Write snapshots in the order of their keys, where that is worth it."""
-    found, failed = {}, []
+    found, failed = {}, dict[str, str]()
     for table, columns in sorted(doing.tables().items()):
         try:
             done = sort_snapshot(doing.pipeline, table, columns, dry_run=doing.dry_run)
         except Exception as error:
-            failed.append(f"{table}: {fault_at(str(Step.SORTING), error).reason}")
+            failed[str(table)] = fault_at(str(Step.SORTING), error).reason
             continue
         if done is not None:
             found[table] = done
@@ -148,18 +148,18 @@ def _sorting(doing: _Doing) -> StepReport:
         "bytes": sum(one.bytes_before for one in found.values()),
     }
     details = tuple(f"{table}: {one.files_before} files, {one.bytes_before:,} bytes" for table, one in found.items())
-    return StepReport(Step.SORTING, len(found), 0, numbers, details, tuple(failed))
+    return StepReport(Step.SORTING, len(found), 0, numbers, details, _each_reason(failed))
 
 
 def _expiry(doing: _Doing) -> StepReport:
     """Expire old versions of all tables, with the files that they alone hold."""
     found: dict[Path, Expired] = {}
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     for path, expire_table in _expiries(doing):
         try:
             done = expire_table()
         except Exception as error:
-            failed.append(f"{'.'.join(path)}: {fault_at(str(Step.EXPIRY), error).reason}")
+            failed[".".join(path)] = fault_at(str(Step.EXPIRY), error).reason
             continue
         if done != NOTHING_EXPIRED:
             found[path] = done
@@ -173,7 +173,7 @@ def _expiry(doing: _Doing) -> StepReport:
         "left": sum(one.left for one in found.values()),
     }
     freed = sum(one.bytes for one in found.values())
-    return StepReport(Step.EXPIRY, len(found), freed, numbers, details, tuple(failed))
+    return StepReport(Step.EXPIRY, len(found), freed, numbers, details, _each_reason(failed))
 
 
 def _left(count: int) -> str:
@@ -216,7 +216,7 @@ def _orphans(doing: _Doing) -> StepReport:
     )
     tables = {path: table for path, table in opened.results.items() if table is not None}
     others, details = folders_of_tables(tables), list[str]()
-    failed = [f"{'.'.join(path)}: {failure.sentence}" for path, failure in opened.failures.items()]
+    failed = {".".join(path): failure.sentence for path, failure in opened.failures.items()}
     files = freed = touched = left = 0
     naming = pipeline.other_tables()
     for path in tables:
@@ -224,7 +224,7 @@ def _orphans(doing: _Doing) -> StepReport:
             found = find_orphans(pipeline, path, rule, others=others, naming=naming)
             gone = found.files if doing.dry_run else remove_orphans(pipeline, path, found)
         except Exception as error:
-            failed.append(f"{'.'.join(path)}: {fault_at(str(Step.ORPHANS), error).reason}")
+            failed[".".join(path)] = fault_at(str(Step.ORPHANS), error).reason
             continue
         if gone:
             files, freed, touched = files + len(gone), freed + sum(one.bytes for one in gone), touched + 1
@@ -232,7 +232,19 @@ def _orphans(doing: _Doing) -> StepReport:
             left += found.left
             size = sum(one.bytes for one in gone)
             details.append(f"{'.'.join(path)}: {len(gone)} files, {size:,} bytes{_left(found.left)}")
-    return StepReport(Step.ORPHANS, touched, freed, {"files": files, "left": left}, tuple(details), tuple(failed))
+    numbers = {"files": files, "left": left}
+    return StepReport(Step.ORPHANS, touched, freed, numbers, tuple(details), _each_reason(failed))
+
+
+def _each_reason(failed: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each reason of failures by table: one table that cannot be read may keep a thousand from their turn."""
+    tables: dict[str, list[str]] = {}
+    for name, reason in failed.items():
+        tables.setdefault(reason, []).append(name)
+    return tuple(
+        f"{first}{f' and {len(more):,} tables more' if more else ''}: {reason}"
+        for reason, (first, *more) in tables.items()
+    )
 
 
 _STEPS: Mapping[Step, Callable[[_Doing], StepReport]] = {

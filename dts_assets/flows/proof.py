@@ -79,7 +79,7 @@ def prove(
     tables alone. ``tables`` are globs, none for all tables. The content stays in the server.
 
     Raises:
-        NothingFoundError: No table has a snapshot that can be compared.
+        NothingFoundError: No table has a snapshot that can be compared, and none failed.
         FullDatabasesError: Databases of the server have tables, and ``existing`` says to refuse them.
         ScratchServerError: No account with rights on these databases alone can be made, or the connection is lost.
     """
@@ -94,6 +94,9 @@ def prove(
     of_servers = [table for table, one in standing.items() if one.source.database.lower() in OF_SERVERS]
     not_compared |= dict.fromkeys(of_servers, "each server has a database of this name for itself")
     standing = {table: one for table, one in standing.items() if table not in not_compared}
+    if not standing and opened.failures:
+        failures = tuple(opened.failures.values())
+        return Proof(EMPTY_FRONTIER, Replayed(), Exported(), not_compared=not_compared, failures=failures)
     if not standing:
         raise NothingFoundError("The lake", "snapshot to compare with a server", "run the tables first, or name others")
     frontier = max((one.state.frontier for one in standing.values()), key=_order)

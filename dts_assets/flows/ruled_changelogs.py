@@ -43,6 +43,7 @@ from dts_assets.stages.stored_rules import with_rules
 from dts_assets.store.commit import stands_at
 from dts_assets.store.expiry import expire
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
+from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.planned_properties import PlannedProperties, set_properties
 from dts_assets.store.schemas import changelog_layout
 from dts_assets.store.staged_tables import SchemaState
@@ -288,13 +289,14 @@ def forget_plain_versions(pipeline: Pipeline, progress: Progress, tables: Collec
     reached = reached_from(pipeline)
     names = {*tables, *reached, *(one.table for some in reached.values() for one in some)}
     names |= {table for table in registered_columns(pipeline) if helped_table(table) is not None}
+    others = pipeline.other_tables()
     for table in sorted(names):
         path = pipeline.table_path(CHANGELOG.name, table)
         there = pipeline.lake.table(path)
         if there is None or PLAIN_PROPERTY not in there.properties:
             continue
         try:
-            is_done = _forget(pipeline, table, progress)
+            is_done = _forget(pipeline, table, others, progress)
         except Exception as error:  # the next run tries again
             progress(f"expiry: versions of {table} with plain values stay for now: {fault_at('expiry', error).reason}")
             continue
@@ -302,7 +304,7 @@ def forget_plain_versions(pipeline: Pipeline, progress: Progress, tables: Collec
             set_properties(pipeline.lake, path, {}, without=(PLAIN_PROPERTY,))
 
 
-def _forget(pipeline: Pipeline, table: TableId, progress: Progress) -> bool:
+def _forget(pipeline: Pipeline, table: TableId, others: OtherTables, progress: Progress) -> bool:
     """Let all versions of a table's layers expire but the present ones, and return whether they are gone."""
     lake, passed, is_done = pipeline.lake, passed_before(pipeline, table), True
     head = lake.state(pipeline.table_path(CHANGELOG.name, table))
@@ -319,7 +321,7 @@ def _forget(pipeline: Pipeline, table: TableId, progress: Progress) -> bool:
         change_tags(lake.catalog_of(path), lake.identifier(path), current.snapshot_id, TagChange(stay=tags))
         expire(
             lake.catalog_of(path), lake.identifier(path), needed=needed, keep_for=timedelta(0), none_before=_LATER, warn=progress,
-            keep=0,
+            keep=0, others=others,
         )  # fmt: skip
         left = lake.table(path)
         is_done &= left is not None and len(left.metadata.snapshots) == 1

@@ -27,6 +27,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 from pyiceberg.typedef import Identifier
 
+from dts_assets.errors import LakeTableError
 from dts_assets.errors.origins import full_disk
 from dts_assets.store.data_files import partition_value
 from dts_assets.store.other_tables import OtherTables
@@ -134,7 +135,8 @@ def expire(
 
     A table that is not there, that somebody else is committing to, or of which fewer than ``at_least`` would go, is left alone.
     So is one with a version that cannot be read, one beside tables that cannot be read, one whose properties forbid it, and one
-    whose catalog gives no answer; ``warn`` is told why. A ``dry_run`` says what would go and changes nothing.
+    whose catalog gives no answer; ``warn`` is told why, once of all tables beside one of ``others`` that cannot be read. A
+    ``dry_run`` says what would go and changes nothing.
     """
     try:
         table = catalog.load_table(identifier)
@@ -155,9 +157,13 @@ def expire(
     others = OtherTables(catalog) if others is None else others
     try:
         held = _held_by_these_alone(table, gone, stay)
-        unused = _that_may_go(table, held, others)
     except Exception as error:  # whatever a damaged or foreign file makes its reader raise
         warn(f"{name}: {len(gone)} old versions stay, because it cannot be read which files they alone hold: {error}")
+        return NOTHING_EXPIRED
+    try:
+        unused = _that_may_go(table, held, others)
+    except LakeTableError as error:
+        others.say_once(error, warn)
         return NOTHING_EXPIRED
     if dry_run:
         return Expired(len(gone), len(unused), sum(unused.values()), len(held) - len(unused))

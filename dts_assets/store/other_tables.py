@@ -4,7 +4,7 @@ A file that one of them names stays.
 
 Programs let tables share files (Spark's ``add_files``, a table that is registered twice), and manifests alone say which. No run
 of this project names a file outside of its own table's folders, so its tables are read only where folders overlap. All other ones
-are read.
+are read. The catalog says anew in each pass which metadata a table has; what the same metadata name is read once in a process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias, TypeVar
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
@@ -42,6 +43,20 @@ class _Other:
     table: Table
 
 
+Found = TypeVar("Found")
+
+_Known: TypeAlias = tuple[str, int, frozenset[str]]
+
+_KNOWN: dict[tuple[Identifier, str, bool], _Known] = {}
+"""The places that tables named when they were last read, with the files of metadata that say so and their times.
+
+They are by name, by id, and by whether folders overlap. A new look at the catalog compares these files.
+"""
+
+_MOST = 10_000
+"""The tables whose places are known at most; most of them name no place outside of their own folders."""
+
+
 @dataclass(slots=True)
 class OtherTables:
     """The tables of a catalog as they stand when they are first asked for. One is used for one pass over many tables.
@@ -51,9 +66,18 @@ class OtherTables:
 
     catalog: Catalog
     near: bool = False
-    _found: list[_Other] | None = field(default=None, init=False, repr=False)
+    _found: list[_Other] | LakeTableError | None = field(default=None, init=False, repr=False)
     _folders: list[tuple[str, int]] = field(default_factory=list, init=False, repr=False)
-    _names: dict[tuple[int, bool], frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    _names: dict[tuple[int, bool], frozenset[str] | LakeTableError] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _said: set[str] = field(default_factory=set, init=False, repr=False)
+
+    def say_once(self, error: LakeTableError, warn: Callable[[str], None]) -> None:
+        """Say why old versions stay, unless this pass has said it of the same table."""
+        if (line := f"old versions stay, because another table may name their files: {error}") not in self._said:
+            self._said.add(line)
+            warn(line)
 
     def naming(self, table: Table, places: Collection[str]) -> set[str]:
         """Return those of a table's places that another table names.
@@ -89,10 +113,11 @@ class OtherTables:
 
     def _others(self) -> list[_Other]:
         if self._found is None:
-            opened = list(_opened(self.catalog))
-            made = {one.name()[:-1] for one in opened if _has_format(one)}
-            self._found = [_Other(folders_of(one), _is_ours(one, made), one) for one in opened]
-            self._folders = sorted((folder, number) for number, one in enumerate(self._found) for folder in one.folders)
+            self._found = _or_error(partial(_all_of, self.catalog))
+            found = [] if isinstance(self._found, LakeTableError) else self._found
+            self._folders = sorted((folder, number) for number, one in enumerate(found) for folder in one.folders)
+        if isinstance(self._found, LakeTableError):
+            raise self._found
         return self._found
 
     def _named(self, number: int, other: _Other, near: bool) -> frozenset[str]:
@@ -104,12 +129,56 @@ class OtherTables:
             LakeTableError: The table cannot be read.
         """
         if (number, near) not in self._names:
-            try:
-                named = named_places(other.table)
-            except Exception as error:  # whatever a damaged or foreign file makes its reader raise
-                raise LakeTableError(".".join(other.table.name()), _CANNOT_TELL, _WAY_OUT) from error
-            self._names[number, near] = frozenset(one for one in named if near or not one.startswith(other.folders))
-        return self._names[number, near]
+            self._names[number, near] = _or_error(partial(_places, other, near))
+        found = self._names[number, near]
+        if isinstance(found, LakeTableError):
+            raise found
+        return found
+
+
+def _or_error(look: Callable[[], Found]) -> Found | LakeTableError:
+    """Return what a look finds, or its error: a pass does not look again at what it could not read."""
+    try:
+        return look()
+    except LakeTableError as error:
+        return error
+
+
+def _places(other: _Other, near: bool) -> frozenset[str]:
+    """Return the places that a table names, read once for each of its files of metadata.
+
+    Raises:
+        LakeTableError: The table cannot be read.
+    """
+    table = other.table
+    key = table.name(), str(table.metadata.table_uuid), near
+    version = table.metadata_location, table.metadata.last_updated_ms
+    known = _KNOWN.get(key)
+    if known is not None and known[:2] == version:
+        return known[2]
+    try:
+        named = named_places(table)
+    except Exception as error:  # whatever a damaged or foreign file makes its reader raise
+        raise LakeTableError(".".join(table.name()), _CANNOT_TELL, _WAY_OUT) from error
+    found = frozenset(one for one in named if near or not one.startswith(other.folders))
+    if len(_KNOWN) >= _MOST:
+        _KNOWN.clear()
+    _KNOWN[key] = (*version, found)
+    return found
+
+
+def _all_of(catalog: Catalog) -> list[_Other]:
+    """Return all tables of a catalog.
+
+    Raises:
+        LakeTableError: A table, or the list of all, cannot be read.
+    """
+    opened = list(_opened(catalog))
+    made, found = {one.name()[:-1] for one in opened if _has_format(one)}, list[_Other]()
+    for one in opened:
+        with _readable(one.name()):
+            found.append(_Other(folders_of(one), _is_ours(one, made), one))
+    return found
 
 
 def _is_same(one: Table, other: Table) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.table import Table
 
 from dts_assets.cli.main import cli
@@ -21,6 +23,7 @@ from dts_assets.flows.maintained_tables import maintained_paths
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.flows.this_process import this_process
 from dts_assets.settings.load import load_settings
+from dts_assets.store import expiry
 from dts_assets.store.table_files import named_places
 from dts_assets.store.table_folders import place_of
 from tests.cli.test_maintain import CONFIGURATION
@@ -146,6 +149,65 @@ def test_files_that_another_program_put_below_our_location_stay(shared: Shared) 
     assert [one.exists() for one in (*foreign, ours)] == [True, True, False]
     assert "2 files stay that no version of it holds" in said
     assert "2 files stay that no version of it holds" in shared.maintain()
+
+
+def test_a_table_that_cannot_be_read_is_named_once_by_a_step_and_read_once(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, read = shared.theirs(), list[str]()
+    Path(place_of(theirs.metadata.snapshots[-1].manifest_list)).unlink()
+    for path in (CHANGELOG, SNAPSHOT, ("shop", "cuts")):
+        lost = Path(place_of(shared.ours(path).location())) / "data" / "killed" / f"0-{'a' * 32}.parquet"
+        lost.parent.mkdir()
+        lost.write_bytes(b"x")
+
+    def noted(table: Table) -> set[str]:
+        read.append(".".join(table.name()))
+        return named_places(table)
+
+    monkeypatch.setattr("dts_assets.store.other_tables.named_places", noted)
+    shared.age()
+    for only, times in (("expiry", 1), ("orphans", 1)):
+        read.clear()
+        done = CliRunner().invoke(
+            cli, ["maintain", "shop", "--only", only, "--config", str(shared.folder / "pipeline.yaml")]
+        )
+        assert done.output.count("theirs.numbers") == times, done.output
+        assert read == ["theirs.numbers"]
+    assert "and 2 tables more: The lake table theirs.numbers" in done.output
+    assert done.exit_code == 1
+
+
+def test_other_tables_are_read_once_however_many_windows_come(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that has changed is read again, so that what it borrows between two runs stays."""
+    for name, value in (("KEEP_FOR", timedelta(0)), ("KEEP_SNAPSHOTS", 1), ("AT_ONCE", 1)):
+        monkeypatch.setattr(expiry, name, value)
+    shared.theirs()
+    opened, real = list[str](), PyArrowFile.open
+
+    def noted(file: PyArrowFile, seekable: bool = True) -> Any:
+        opened.append(file.location)
+        return real(file, seekable)
+
+    monkeypatch.setattr(PyArrowFile, "open", noted)
+
+    def read_by_a_run() -> list[str]:
+        opened.clear()
+        shared.harness.all(0, 1, 2)
+        return [one for one in opened if "/theirs/numbers/" in one]
+
+    assert read_by_a_run() != []
+    assert [read_by_a_run() for _ in range(3)] == [[], [], []]
+    borrows = shared.catalog.create_table("theirs.copy", shared.ours(CHANGELOG).schema())
+    shared.harness.all(0, 1, 2)  # now it has been read
+    files = [one.file.file_path for one in shared.ours(CHANGELOG).scan().plan_files()]
+    borrows.add_files(files)
+    rows = borrows.scan().to_arrow()
+    shared.harness.all(0, 1, 2)
+    shared.harness.all(0, 1, 2)
+    assert named_places(shared.ours(CHANGELOG)).isdisjoint(map(place_of, files)), "nobody else holds them any more"
+    assert rows.num_rows
+    assert shared.catalog.load_table("theirs.copy").scan().to_arrow().equals(rows)
 
 
 @pytest.mark.parametrize("command", [("maintain", "shop"), ("tables", "remove", "bank.items")])

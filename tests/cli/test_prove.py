@@ -19,6 +19,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, insert, items, open_short, short_source
 from tests.flows.source import DATABASE, Ddl
+from tests.flows.test_damaged_files import file_of, fresh
 
 pytestmark = pytest.mark.database
 
@@ -104,6 +105,31 @@ def test_rows_that_differ_are_named_by_key_and_their_values_are_hidden(called: A
     assert f"{DATABASE}.one: id '{key}' differs in n\n" in done.stdout
     assert "77123" not in done.output
     assert f"id '{key}' differs in n (lake '77124', server '77123')" in shown.stdout
+
+
+@pytest.mark.more
+def test_where_no_snapshot_can_be_opened_the_command_ends_with_the_sentence_of_that(
+    called: Any, harness: Harness
+) -> None:
+    files = [
+        file_of(harness, ("snapshot", *table_id(name).path), "metadata")
+        for name in ("one", "made")
+        if harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", table_id(name))) is not None
+    ]
+    assert files
+    contents = {file: file.read_bytes() for file in files}
+    try:
+        for file in files:
+            file.write_bytes(b"")
+        fresh(harness)
+        done = called("--existing", "drop")
+    finally:
+        for file, content in contents.items():
+            file.write_bytes(content)
+        fresh(harness)
+    assert done.exit_code == 11, done.output
+    assert all(str(file) in done.stderr for file in files)
+    assert "has no snapshot" not in done.output
 
 
 def test_a_wrong_password_is_a_sentence_without_it(called: Any) -> None:
