@@ -22,7 +22,7 @@ from dts_assets.cli.main import (
     table_of,
 )
 from dts_assets.cli.tables import table_named
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import stored_tables
 from dts_assets.flows.lake_size import LakeBytes, Supposed, TableBytes, lake_bytes
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.model.byte_sizes import rounded_size
@@ -63,7 +63,7 @@ def size(
     settings = settings_of(config)
     subscription_of(settings, subscription)
     pipeline = open_pipeline(settings, subscription, only_read=True)
-    known = tuple(known_tables(pipeline))
+    known = stored_tables(pipeline)
     chosen = {table_named(name, known, subscription) for name in names} or None
     supposed = Supposed(expire_after, raw, entries)
     found = lake_bytes(pipeline, tables=chosen, supposed=supposed, orphans=not no_orphans)

@@ -80,6 +80,7 @@ def _show(name: str, standings: Sequence[Standing]) -> None:
 def pause(tables: tuple[str, ...], reason: str, subscription: str | None, config: Path | None) -> None:
     """Let tables stand still from the next run on: TABLE is its name at the source, shopdb.orders."""
     pipeline, found = _chosen(settings_of(config), subscription, tables)
+    _refuse_left_out(found)
     added = {row.table for row in paused_by_person(pipeline, [one.table for one in found], reason=reason)}
     for one in found:
         if one.table in added:
@@ -192,12 +193,24 @@ def _removed_words(one: Standing) -> str:
     return f"{one.table} is removed; {add_command(one.table)} brings it back"
 
 
+def _refuse_left_out(found: Iterable[Standing]) -> None:
+    """Refuse tables that the settings leave out.
+
+    Raises:
+        click.UsageError: One of them is left out.
+    """
+    for one in found:
+        if one.left_out:
+            raise click.UsageError(f"{one.table} is left out by the settings and stays in the lake as it is")
+
+
 def _refuse_paused(found: Iterable[Standing]) -> None:
     """Refuse tables that stand still.
 
     Raises:
         click.UsageError: One of them is paused.
     """
+    _refuse_left_out(found)
     for one in found:
         if _is_removed(one):
             raise click.UsageError(_removed_words(one))

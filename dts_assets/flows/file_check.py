@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 
 from dts_assets.errors.damage import DamagedFileError
 from dts_assets.flows.copied_changes import copies_path
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import stored_tables
 from dts_assets.flows.maintained_tables import Path, layer_paths, system_paths
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
@@ -77,7 +77,7 @@ def _paths(pipeline: Pipeline) -> Iterator[Path]:
     """Yield the asset keys of all tables that can be known. A damaged file that hides some is found with its own table."""
     yield from system_paths(pipeline)
     with suppress(DamagedFileError):
-        for table in sorted(known_tables(pipeline)):
+        for table in stored_tables(pipeline):
             yield from layer_paths(pipeline, table)
     with suppress(DamagedFileError):
         for table in sorted({one.table for one in pipeline.ledger.copied_tables()}):

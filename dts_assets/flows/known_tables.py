@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dts_assets.flows.layers import SQL
+from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.stored_changes import ChangesSource
@@ -52,7 +52,7 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     before = _registered_tables(pipeline)
     if lost := before is None:
         shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
-    shapes, sources = _routed(pipeline, shapes)
+    shapes, sources = _routed(pipeline, shapes, lost=lost)
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     known: dict[TableId, dict[str, RegisteredColumn]] = {}
     for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
@@ -68,11 +68,11 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
 
 
 def _routed(
-    pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]
+    pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition], *, lost: bool
 ) -> tuple[dict[TableShape, SourcePosition], dict[TableId, tuple[TableId, ...]]]:
     """Return shapes of source tables as shapes of lake tables, without tables that are not decoded.
 
-    Beside them stand the source tables of lake tables with other names.
+    Those that were decoded once are among them for a ``lost`` registry. Beside them stand the source tables of other names.
     """
     routes, found, sources = (
         pipeline.settings.routes,
@@ -80,7 +80,9 @@ def _routed(
         dict[TableId, set[TableId]](),
     )
     for shape, position in shapes.items():
-        if pipeline.settings.tables.takes(shape.table):
+        if pipeline.settings.tables.takes(shape.table) or (
+            lost and not routes and pipeline.is_stored(CHANGELOG, shape.table)
+        ):
             table = routes.lake_table(shape.table)
             found.append({TableShape(table, routed_columns(routes, shape.table, shape.columns)): position})
             sources.setdefault(table, set()).add(shape.table)
@@ -235,6 +237,11 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
         for table, entry in (_registered_tables(pipeline) or {}).items()
         if pipeline.settings.decoded_sources(table, entry.sources)
     }
+
+
+def stored_tables(pipeline: Pipeline) -> tuple[TableId, ...]:
+    """Return the names of all tables that the lake may have; the settings may have left some out since."""
+    return tuple(sorted({*known_tables(pipeline), *registered_columns(pipeline)}))
 
 
 def registered_columns(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:

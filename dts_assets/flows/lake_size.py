@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyiceberg.table import Table
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import stored_tables
 from dts_assets.flows.maintained_tables import Path, layer_of, layer_paths, maintained_paths
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.orphans import find_orphans, folders_of_tables, orphan_rule
@@ -230,7 +230,7 @@ class _Looking:
             return frozenset()
         key = path[2:]
         if key not in self._needed:
-            table = next(one for one in known_tables(self.pipeline) if one.path == key)
+            table = next(one for one in stored_tables(self.pipeline) if one.path == key)
             self._needed[key] = frozenset(
                 version for layer in self.pipeline.layers for version in layer.needed_versions(self.pipeline, table)
             )

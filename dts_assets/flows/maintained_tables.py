@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import stored_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.lake_layers import COPIES, FIXED_LAYERS, MADE_LAYERS, TABLE_LAYERS, Values, layer_at
 from dts_assets.model.tables import TableId
@@ -48,12 +48,12 @@ def copied_sources(pipeline: Pipeline, table: TableId) -> tuple[TableId, ...]:
 
 
 def maintained_paths(pipeline: Pipeline) -> tuple[Path, ...]:
-    """Return the asset keys of all tables that the subscription may have."""
+    """Return the asset keys of all tables that the lake may have of the subscription."""
     return (*system_paths(pipeline), *_made_paths(pipeline), *copies_paths(pipeline))
 
 
 def _made_paths(pipeline: Pipeline) -> Iterator[Path]:
-    for table in sorted(known_tables(pipeline)):
+    for table in stored_tables(pipeline):
         yield from made_paths(pipeline, table)
 
 

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 from dts_assets.flows.apart import fault_at
 from dts_assets.flows.kept_copies import keep_copies
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_tables, stored_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.maintained_files import compact_everything
 from dts_assets.flows.maintained_tables import Path, copies_paths, made_paths, maintained_paths, system_paths
@@ -113,7 +113,10 @@ def _retention(doing: _Doing) -> StepReport:
 def _tags(doing: _Doing) -> StepReport:
     """Remove tags of moments that are too old, or that hold too many bytes."""
     settings = doing.pipeline.settings.maintenance
-    paths = [doing.pipeline.table_path(SNAPSHOT.name, table) for table in doing.tables()]
+    still = paused_here(doing.pipeline)
+    paths = [
+        doing.pipeline.table_path(SNAPSHOT.name, table) for table in stored_tables(doing.pipeline) if table not in still
+    ]
     removed = remove_old_tags(
         doing.pipeline, paths, after=settings.tags_after, most=settings.tags_size, now=doing.now, dry_run=doing.dry_run
     )
@@ -197,7 +200,7 @@ def _expiries(doing: _Doing) -> Iterator[tuple[Path, Callable[[], Expired]]]:
 
     for path in (*system_paths(pipeline), *copies_paths(pipeline)):
         yield path, lambda path=path: expiry_of(path)  # type: ignore[misc]
-    for table in known_tables(pipeline):
+    for table in stored_tables(pipeline):
         needed_of = cache(partial(_needed_versions, pipeline, table))
         for path in made_paths(pipeline, table):
             yield path, lambda path=path, needed_of=needed_of: expiry_of(path, needed_of())  # type: ignore[misc]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_tables, stored_tables
+from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_stops import accept_changes
 from dts_assets.model.ledger_rows import PausedBy, PausedTable
@@ -17,9 +18,13 @@ from dts_assets.planning.pauses import Standing, new_pauses, standings
 
 
 def table_standings(pipeline: Pipeline) -> tuple[Standing, ...]:
-    """Return the state of every table of a subscription, by name."""
+    """Return the state of every table of a subscription, those that the settings left out later among them, by name."""
     ledger = pipeline.ledger
-    return standings(known_tables(pipeline), ledger.paused_tables(), ledger.cuts())
+    known = known_tables(pipeline)
+    left_out = [
+        table for table in stored_tables(pipeline) if table not in known and pipeline.is_stored(CHANGELOG, table)
+    ]
+    return standings(known, ledger.paused_tables(), ledger.cuts(), left_out=left_out)
 
 
 def paused_here(pipeline: Pipeline) -> dict[TableId, PausedTable]:

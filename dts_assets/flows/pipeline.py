@@ -6,6 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -13,6 +14,8 @@ from typing import TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
+from dts_assets.errors import SetBackTableError
+from dts_assets.errors.damage import DamagedFileError
 from dts_assets.errors.windows import NotReadyError
 from dts_assets.flows.first_times import first_times
 from dts_assets.flows.lake_shape import LakeShape, Topics
@@ -155,6 +158,12 @@ class Pipeline:
     def has_rows(self, layer: Layer, table: TableId) -> bool:
         """Return whether anything was ever committed to a source table's table in a layer."""
         return self.lake.state(self.table_path(layer.name, table)) is not None
+
+    def is_stored(self, layer: Layer, table: TableId) -> bool:
+        """Return whether a source table has a table in a layer; one that cannot be read is there."""
+        with suppress(DamagedFileError, SetBackTableError):
+            return self.lake.table(self.table_path(layer.name, table)) is not None
+        return True
 
     def topic_marks(
         self,

@@ -107,30 +107,40 @@ def with_missing(mark: Cut, paused: Iterable[PausedTable]) -> Cut:
 class Standing:
     """The state of a table: its pause or removal, and the starts of the windows that lack it.
 
-    The pause is None while the table goes on.
+    The pause is None while the table goes on. One that is ``left_out`` by the settings stays in the lake as it is.
     """
 
     table: TableId
     paused: PausedTable | None
     lacking: frozenset[datetime]
+    left_out: bool = False
 
     @property
     def state(self) -> str:
         """The state in words for a person."""
         if self.paused is not None:
             return "removed" if self.paused.is_removed else "paused"
+        if self.left_out:
+            return "left out by the settings"
         return "catches up with the next run" if self.lacking else "goes on"
 
 
-def standings(tables: Iterable[TableId], paused: Iterable[PausedTable], marks: Iterable[Cut]) -> tuple[Standing, ...]:
+def standings(
+    tables: Iterable[TableId],
+    paused: Iterable[PausedTable],
+    marks: Iterable[Cut],
+    *,
+    left_out: Collection[TableId] = (),
+) -> tuple[Standing, ...]:
     """Return the state of every table, by name.
 
-    A paused table is among them even if the settings do not take it any more.
+    ``left_out`` are those in the lake that the settings do not take any more. A paused table is among them even if it has none.
     """
     still = {row.table: row for row in paused}
-    lacking = windows_lacking(marks)
+    lacking, without = windows_lacking(marks), frozenset(left_out)
     return tuple(
-        Standing(table, still.get(table), lacking.get(table, frozenset())) for table in sorted({*tables, *still})
+        Standing(table, still.get(table), lacking.get(table, frozenset()), table in without)
+        for table in sorted({*tables, *still, *without})
     )
 
 
