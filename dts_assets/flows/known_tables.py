@@ -240,7 +240,10 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
 
 
 def stored_tables(pipeline: Pipeline) -> tuple[TableId, ...]:
-    """Return the names of all tables that the lake may have; the settings may have left some out since."""
+    """Return the names of all tables that the lake may have.
+
+    The settings may have left some out since.
+    """
     return tuple(sorted({*known_tables(pipeline), *registered_columns(pipeline)}))
 
 

@@ -240,7 +240,10 @@ def _orphans(doing: _Doing) -> StepReport:
 
 
 def _each_reason(failed: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a line for each reason of failures by table: one table that cannot be read may keep a thousand from their turn."""
+    """Return a line for each reason of failures by table.
+
+    One table that cannot be read may keep a thousand from their turn.
+    """
     tables: dict[str, list[str]] = {}
     for name, reason in failed.items():
         tables.setdefault(reason, []).append(name)

@@ -18,7 +18,10 @@ from dts_assets.planning.pauses import Standing, new_pauses, standings
 
 
 def table_standings(pipeline: Pipeline) -> tuple[Standing, ...]:
-    """Return the state of every table of a subscription, those that the settings left out later among them, by name."""
+    """Return the state of every table of a subscription, by name.
+
+    Those that the settings left out later are among them.
+    """
     ledger = pipeline.ledger
     known = known_tables(pipeline)
     left_out = [

@@ -1,4 +1,7 @@
-"""Files of several tables that Spark tasks write, table by table: a task that fails concerns its table alone."""
+"""Files of several tables that Spark tasks write.
+
+A task that fails concerns its table alone.
+"""
 
 from __future__ import annotations
 

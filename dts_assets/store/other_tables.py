@@ -48,13 +48,17 @@ Found = TypeVar("Found")
 _Known: TypeAlias = tuple[str, int, frozenset[str]]
 
 _KNOWN: dict[tuple[Identifier, str, bool], _Known] = {}
-"""The places that tables named when they were last read, with the files of metadata that say so and their times.
+"""The places that tables named when they were last read.
 
-They are by name, by id, and by whether folders overlap. A new look at the catalog compares these files.
+Beside them stand the files of metadata that say so, and their times. They are by name, by id, and by whether folders
+overlap. A new look at the catalog compares these files.
 """
 
 _MOST = 10_000
-"""The tables whose places are known at most; most of them name no place outside of their own folders."""
+"""The tables whose places are known at most.
+
+Most of them name no place outside of their own folders.
+"""
 
 
 @dataclass(slots=True)
@@ -137,7 +141,10 @@ class OtherTables:
 
 
 def _or_error(look: Callable[[], Found]) -> Found | LakeTableError:
-    """Return what a look finds, or its error: a pass does not look again at what it could not read."""
+    """Return what a look finds, or its error.
+
+    A pass does not look again at what it could not read.
+    """
     try:
         return look()
     except LakeTableError as error:
