@@ -17,6 +17,7 @@ from dts_assets.cli.inspect_found import CaptureStock, LakeStock, Stock
 from dts_assets.cli.inspect_shown import Shown
 from dts_assets.cli.main import config_option, settings_of, subscription_of
 from dts_assets.errors import NothingFoundError
+from dts_assets.flows.known_moments import windows_clause
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import file_number
@@ -212,11 +213,10 @@ def _find_window(place: _Place, start: datetime) -> tuple[Window, list[IngestWin
     pipeline = place.pipeline
     chosen = pipeline.grid.containing(start)
     if chosen is None or chosen.start != start:
-        every = pipeline.grid.every
         raise NothingFoundError(
             f"Subscription {pipeline.name}",
             f"window that starts at {start:%Y-%m-%dT%H:%M}",
-            f"its windows start every {every} from {pipeline.grid.start:%Y-%m-%dT%H:%M}",
+            windows_clause(pipeline.grid),
         )
     rows = pipeline.ledger.windows([chosen])
     if not rows:

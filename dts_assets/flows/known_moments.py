@@ -21,13 +21,20 @@ from dts_assets.model.formats import Evidence
 from dts_assets.model.gtids import server_and_number
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
-from dts_assets.model.windows import Window
+from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.source_moments import AtGtid, AtPosition, complete_until, position_of
 from dts_assets.planning.topic_marks import TopicHistory
+from dts_assets.settings.values import duration_text
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
 
 _PLACED = ("kafka_partition", "window_start", "last_offset", "shard", "event_time", "gtid", "file_name", "position")
+
+
+def windows_clause(grid: WindowGrid) -> str:
+    """Return which windows there are: ``its windows start every 1h from 2026-01-05T00:00, the last before 2026-01-05T08:00``."""
+    last = "" if grid.end is None else f", the last before {grid.end:%Y-%m-%dT%H:%M}"
+    return f"its windows start every {duration_text(grid.every)} from {grid.start:%Y-%m-%dT%H:%M}{last}"
 
 
 def held_window(sources: SchemaSources, start: datetime) -> Window:
@@ -42,7 +49,7 @@ def held_window(sources: SchemaSources, start: datetime) -> Window:
         raise NothingFoundError(
             f"Subscription {sources.pipeline.name}",
             f"window that starts at {start:%Y-%m-%dT%H:%M}",
-            f"its windows start every {grid.every} from {grid.start:%Y-%m-%dT%H:%M}",
+            windows_clause(grid),
         )
     if reached is None or start > reached:
         raise NothingFoundError("The lake", f"complete window {window.key}", complete_words(sources))

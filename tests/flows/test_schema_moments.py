@@ -122,7 +122,7 @@ def test_moments_without_an_answer_say_why(worked: Worked, made: Harness) -> Non
     late = refused(pipeline, AtPosition(0, 10, 4))
     assert f"everything up to window {pipeline.grid.at(2).key} is complete, up to position 0:9:" in late
     assert "is complete" in refused(pipeline, AtTime(border(WINDOWS) + SECOND))
-    assert "its windows start every 0:10:00" in refused(pipeline, AtWindow(border(0) + SECOND))
+    assert "its windows start every 10m" in refused(pipeline, AtWindow(border(0) + SECOND))
     assert "its windows start every" in refused(pipeline, AtWindow(border(WINDOWS)))
     assert "there is no lineage 4; there are 0" in refused(pipeline, AtPosition(4, 9, 100))
     assert "no statement and no event up to the frontier" in refused(pipeline, None, table_id("nothing"))
