@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from pymysql.err import MySQLError
 from pyspark.sql import SparkSession
 
 from dts_assets.flows import database_copies
 from dts_assets.flows.copies import Copying, bootstrap_of
 from dts_assets.flows.copying import copy_tables
-from dts_assets.flows.jdbc_rows import ReadChunk
+from dts_assets.flows.jdbc_rows import ReadChunk, write_chunk
 from dts_assets.model.copied_tables import CopyKind
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -108,6 +110,29 @@ def test_each_row_is_there_once_though_its_table_was_written_to(engine: str, tmp
             there = Counter(cursor.fetchall())
         assert Counter((row["word"], row["n"]) for row in after.rows("snapshot", *BAG.path)) == there
         assert max(there.values()) > 1
+
+
+@pytest.mark.more
+def test_nobody_can_write_while_a_table_without_transactions_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer comes between the position and the first row, whoever is quicker."""
+    tries = list[int]()
+
+    def written_to(server: Server, *given: Any) -> ReadChunk:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET lock_wait_timeout = 1")
+            try:
+                cursor.execute("INSERT INTO d.bag VALUES ('late', 1)")
+            except MySQLError as error:
+                tries.append(error.args[0])
+        return write_chunk(*given)
+
+    with bag("MyISAM") as server:
+        _, work = copying(server, tmp_path)
+        monkeypatch.setattr(database_copies, "write_chunk", partial(written_to, server))
+        (copied,) = copy_tables(work, CopyKind.BOOTSTRAP, [BAG]).copied
+    assert (tries, copied.rows) == ([1205], 3_000)
 
 
 @pytest.mark.more

@@ -203,6 +203,23 @@ def test_no_value_is_plain_however_rows_came(bench_of: Bench, tmp_path: Path, li
     assert emails(harness) == {number: ruled_mail(kind, number) for number in (1, 2, 3, 4)}
 
 
+@pytest.mark.more
+def test_a_table_of_a_tool_has_the_rules_of_its_table_though_no_statement_swaps_them(
+    bench_of: Bench, tmp_path: Path
+) -> None:
+    life = Life(people("customers"), people("_customers_gho"))
+    for name in life.source.tables:
+        life.put(name, 1, 2)
+        life.put(name, 3, n=9)
+    life.window(0)
+    columns = {"bank.customers.email": HASH}
+    harness = opened(bench_of, tmp_path, life, columns, windows=1, rows={"bank.customers": "n < 5"})
+    harness.settle()
+    assert plain_values(lake_of(harness), [MARK]) == {}
+    for name in life.source.tables:
+        assert emails(harness, name) == {number: sealed(mail(number)) for number in (1, 2)}
+
+
 def table_of(harness: Harness, name: str = "customers") -> SnapshotState:
     return stored_state(harness.pipeline, "snapshot", table_id(name))[1]
 

@@ -423,6 +423,7 @@ def test_a_cancelled_copy_leaves_the_disk(bench: Bench) -> None:
     copy_rows(harness, TABLE, [source_of()[1]], finished=False)
     assert plain_files(harness) == {"copies"}
     (given_up,) = cancel_copies(harness.pipeline, [ITEMS])
+    assert harness.rows("copies", "bank", "items") == []
     harness.settle()
     reports = maintain(
         harness.pipeline,

@@ -72,6 +72,12 @@ def test_a_position_may_be_that_of_the_first_byte() -> None:
     assert match_server(TopicTrace((7, 1169), first, {"0-1": 812}, "0-1"), facts()).verdict is MATCHES
 
 
+def test_the_event_behind_the_place_at_which_reading_begins_decides_nothing() -> None:
+    """What stands before it was not read, and the event that ends there is the topic's."""
+    told = TopicTrace((7, 1000), (StoredEvent(7, 1000, 1, "0-1-811", TIME),), {"0-1": 811}, "0-1")
+    assert match_server(told, facts()).verdict is UNCHECKED
+
+
 @pytest.mark.parametrize(
     ("server", "said"),
     [

@@ -62,6 +62,25 @@ def test_the_first_glob_that_matches_counts_and_case_does_not(tmp_path: Path) ->
     assert (rule.kind, rule.key, rule.pattern, rule.keep_last) == (RuleKind.TOKENIZE, KEY.encode(), "[0-9]+", 4)
 
 
+@pytest.mark.parametrize(
+    "name", ["_customers_gho", "_customers_ghc", "_customers_del", "_Customers_NEW", "_customers_old"]
+)
+def test_tables_that_tools_make_beside_a_table_have_its_rules_first(tmp_path: Path, name: str) -> None:
+    settings = settings_of(
+        tmp_path,
+        "columns:",
+        '  "*._*.email": drop',
+        '  "*._*.phone": drop',
+        '  "shopdb.customers.email": {mask: "***"}',
+    )
+    helper = TableId("shopdb", "", name)
+    assert kinds(settings, helper, "email", "phone") == ["mask", "drop"]
+    assert settings.own_rule_finder(helper)("email") != settings.rule_finder(helper)("email")
+    assert kinds(settings, TableId("other", "", name), "email") == ["drop"]
+    for other in ("customers_gho", "_customers_gho2", "_customers", "_gho"):
+        assert "mask" not in kinds(settings, TableId("shopdb", "", other), "email")
+
+
 def test_a_filter_is_that_of_the_first_glob(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, "rows:", '  "shopdb.orders": "a = 1"', '  "shopdb.*": "b IS NOT NULL"')
     assert settings.row_filter(TableId("shopdb", "", "orders")) == Comparison("a", "=", 1)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Thread
 
+import pymysql
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from dts_assets.errors.scratch import ScratchServerError
 from dts_assets.errors.sources import DatabaseError
@@ -18,19 +26,25 @@ from dts_assets.model import database_places
 from dts_assets.model.database_places import database_place
 from dts_assets.sources.live_database import connected
 
-GREETING = (
-    b"\x0a10.11.1-MariaDB\x00" + struct.pack("<I", 7) + b"abcdefgh\x00"
-    + struct.pack("<HBHHB", 0xF7FF & ~0x0800, 45, 2, 0x0008, 21)
-    + bytes(10) + b"ijklmnopqrst\x00" + b"mysql_native_password\x00"
-)  # fmt: skip
-"""The greeting of a server that offers no TLS."""
+
+def greeting(capabilities: int) -> bytes:
+    """The greeting of a server that offers TLS, or none."""
+    return (
+        b"\x0a10.11.1-MariaDB\x00" + struct.pack("<I", 7) + b"abcdefgh\x00"
+        + struct.pack("<HBHHB", capabilities, 45, 2, 0x0008, 21)
+        + bytes(10) + b"ijklmnopqrst\x00" + b"mysql_native_password\x00"
+    )  # fmt: skip
+
+
+TLS = 0x0800
+OPEN, OFFERING = greeting(0xF7FF & ~TLS), greeting(0xF7FF | TLS)
 
 
 class OpenServer:
-    """A server without TLS, and all bytes that it got."""
+    """A server without TLS, or with that of ``secure``, and all bytes that it got: those of a login that is encrypted, too."""
 
-    def __init__(self, listening: socket.socket) -> None:
-        self.listening, self.got = listening, b""
+    def __init__(self, listening: socket.socket, secure: ssl.SSLContext | None = None) -> None:
+        self.listening, self.secure, self.got = listening, secure, b""
         self.port = listening.getsockname()[1]
 
     def serve(self) -> None:
@@ -39,21 +53,58 @@ class OpenServer:
                 line, _ = self.listening.accept()
                 with line:
                     line.settimeout(5)
-                    line.sendall(struct.pack("<I", len(GREETING))[:3] + b"\0" + GREETING)
-                    self.got += line.recv(4096)
+                    hello = OPEN if self.secure is None else OFFERING
+                    line.sendall(struct.pack("<I", len(hello))[:3] + b"\0" + hello)
+                    self.got += line.recv(4096) if self.secure is None else self._behind_tls(line, self.secure)
         except OSError:
             return
+
+    def _behind_tls(self, line: socket.socket, secure: ssl.SSLContext) -> bytes:
+        line.recv(36, socket.MSG_WAITALL)  # the client's wish for TLS, which tells nothing
+        try:
+            with secure.wrap_socket(line, server_side=True) as wrapped:
+                return wrapped.recv(4096)
+        except OSError:
+            return b""
+
+
+@contextmanager
+def serving(secure: ssl.SSLContext | None = None) -> Iterator[OpenServer]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        found = OpenServer(listening, secure)
+        thread = Thread(target=found.serve)
+        thread.start()
+        try:
+            yield found
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 @pytest.fixture
 def server() -> Iterator[OpenServer]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        found = OpenServer(listening)
-        thread = Thread(target=found.serve)
-        thread.start()
+    with serving() as found:
         yield found
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+
+
+def certified(folder: Path, address: str) -> tuple[Path, ssl.SSLContext]:
+    """A certificate of a server with an address, which signs itself, and the server's own settings with it."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "db")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(7)
+        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    encoding = serialization.Encoding.PEM
+    private = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file, both = folder / f"{address}.pem", folder / f"{address}-and-key.pem"
+    file.write_bytes(made.public_bytes(encoding))
+    both.write_bytes(file.read_bytes() + key.private_bytes(encoding, *private))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    return file, context
 
 
 def ask_source(server: OpenServer, options: str) -> None:
@@ -85,6 +136,38 @@ def test_a_server_of_a_network_without_tls_gets_nothing(
         ask(server, options)
     assert "sslMode=disable" in str(caught.value)
     assert server.got == b""
+
+
+def test_a_driver_that_would_go_on_without_tls_is_stopped(server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions of the driver that we allow do so; the one of the lock file refuses by itself."""
+    goes_on = property(lambda _: False, lambda _, value: None)
+    monkeypatch.setattr(pymysql.connections.Connection, "_ssl_required", goes_on, raising=False)
+    with far_away(), pytest.raises(DatabaseError, match="it offers no TLS"):
+        ask_source(server, "?sslMode=trust")
+    assert server.got == b""
+
+
+@pytest.mark.parametrize("ask", [ask_source, ask_scratch])
+def test_a_server_proves_its_authority_or_its_name_before_it_gets_a_login(
+    ask: Callable[[OpenServer, str], None], tmp_path: Path
+) -> None:
+    mine, _ = certified(tmp_path, "127.0.0.1")
+    elsewhere, context = certified(tmp_path, "10.0.0.7")
+    with serving(context) as server:
+        for options in (
+            "?sslMode=verify-full",
+            f"?sslMode=verify-full&serverSslCert={elsewhere}",  # its name is another one
+            f"?sslMode=verify-ca&serverSslCert={mine}",
+            "?sslMode=verify-ca",
+        ):
+            with pytest.raises((DatabaseError, ScratchServerError), match="its certificate is not trusted"):
+                ask(server, options)
+            assert server.got == b"", options
+        for options in (f"?sslMode=verify-ca&serverSslCert={elsewhere}", "?sslMode=trust"):
+            with pytest.raises((DatabaseError, ScratchServerError)):
+                ask(server, options)
+            assert b"u\x00" in server.got, options
+            server.got = b""
 
 
 @pytest.mark.parametrize("ask", [ask_source, ask_scratch])

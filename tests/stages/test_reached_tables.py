@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from dts_assets.model.column_rules import ColumnRule, RuleKind, RuleOf
 from dts_assets.model.tables import TableId
-from dts_assets.stages.reached_tables import Reached, reached_tables
+from dts_assets.stages.reached_tables import Reached, reached_rule, reached_tables
 from dts_assets.wire.ddl.reading import effects_of
 
 
@@ -38,6 +43,41 @@ def test_rows_of_gh_ost_reach_the_table_and_its_rows_the_copy_that_is_dropped() 
 def test_rows_that_are_gone_reach_nothing() -> None:
     assert reached("TRUNCATE TABLE a", "RENAME TABLE a TO b") == {"a": {"b"}}  # those that came behind it
     assert reached("DROP TABLE a", "RENAME TABLE c TO a", "RENAME TABLE a TO b") == {"c": {"a", "b"}, "a": {"b"}}
+
+
+def test_a_name_that_another_table_gets_leads_no_rows_of_before_on() -> None:
+    for emptied in ("TRUNCATE TABLE a", "DROP TABLE a", "CREATE OR REPLACE TABLE a (id int)", "RENAME TABLE y TO a"):
+        found = reached("RENAME TABLE x TO a", emptied, "RENAME TABLE a TO b")
+        assert found["x"] == {"a"}, emptied
+
+
+@pytest.mark.parametrize(
+    ("kinds", "strictest"),
+    [
+        ("tokenize hash", RuleKind.HASH), ("hash mask tokenize", RuleKind.MASK), ("drop tokenize", RuleKind.TOKENIZE),
+        ("drop", RuleKind.DROP),
+    ],
+)  # fmt: skip
+def test_the_strictest_rule_of_the_tables_that_values_reach_counts(kinds: str, strictest: RuleKind) -> None:
+    some = [ruled(TableId("d", "", kind), RuleKind(kind)) for kind in kinds.split()]
+    for order in (some, some[::-1]):
+        found = reached_rule(order, "email")
+        assert found is not None
+        assert found.kind is strictest
+    assert reached_rule(some, "id") is None
+
+
+def test_a_column_that_goes_before_has_no_rule_of_a_later_one() -> None:
+    one, rule_of = ruled(TableId("d", "", "a"), RuleKind.DROP)
+    assert reached_rule([(replace(one, columns=(("email", ""),)), rule_of)], "Email") is None
+    assert reached_rule([(replace(one, columns=(("contact", "email"),)), rule_of)], "Contact") == ColumnRule(
+        RuleKind.DROP
+    )
+
+
+def ruled(table: TableId, kind: RuleKind) -> tuple[Reached, RuleOf]:
+    """A table with a rule on its column email."""
+    return Reached(table), lambda name: ColumnRule(kind) if name.lower() == "email" else None
 
 
 def test_columns_are_followed_with_their_tables() -> None:

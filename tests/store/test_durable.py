@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dts_assets.store import durable
+from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.durable import bring_to_disk
 
 ENDING = """
@@ -75,3 +76,15 @@ def test_folders_above_are_synced_once_and_a_new_one_is_found(tmp_path: Path, mo
     synced.clear()
     bring_to_disk([str(file)])
     assert {file, file.parent} <= set(synced)
+
+
+def test_the_new_folder_of_a_catalog_is_on_the_disk_before_the_catalog_names_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite brings its own file there, and not the folders above."""
+    synced = list[Path]()
+    monkeypatch.setattr(durable, "_FOLDERS", set())
+    monkeypatch.setattr(durable, "sync", synced.append)
+    catalog = tmp_path / "far" / "away" / "catalog.db"
+    open_catalog(LakeLocation(str(tmp_path / "lake"), {"uri": str(catalog)})).close()
+    assert {tmp_path / "far", tmp_path} <= set(synced)

@@ -45,6 +45,39 @@ def test_nothing_that_reaches_beyond_the_tables_is_in_what_passes(sql: str, anew
         assert all(table.database == "shop" for effect in effects_of(text, "shop").effects for table in effect.tables)
 
 
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "TRUNCATE unchosen", "DROP TABLE unchosen", "CREATE TABLE unchosen (a INT)", "ALTER TABLE unchosen ADD a INT",
+        "RENAME TABLE unchosen TO shop.unchosen", "CREATE INDEX i ON unchosen (a)",
+    ],
+)  # fmt: skip
+def test_a_statement_about_tables_that_are_not_chosen_is_left_out(sql: str, anew: bool) -> None:
+    assert chosen(sql, anew=anew) == ([], Counter([LeftOut.ELSEWHERE]), Counter())
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("name", ["mysql", "SYS", "performance_schema"])
+def test_no_statement_about_a_database_of_a_server_is_chosen_whatever_is_asked_for(name: str, anew: bool) -> None:
+    choice = Choice(lambda _: True, frozenset({name}), anew)
+    for sql in (
+        "TRUNCATE user",
+        "CREATE TABLE t (a INT)",
+        "ALTER TABLE user ADD a INT",
+        "RENAME TABLE t TO u",
+        "DROP TABLE t",
+    ):
+        found = chosen_statements(sql, name, choice)
+        assert (found.texts, found.left_out) == ([], Counter([LeftOut.ELSEWHERE])), sql
+
+
+def test_a_letter_that_looks_like_a_space_is_a_part_of_a_name() -> None:
+    """So it is for a server, which does not drop another table."""
+    (effect,) = effects_of("DROP TABLE \u00a0t", "shop").effects
+    assert effect.tables == (TableId("shop", "", "\u00a0t"),)
+
+
 @pytest.mark.parametrize("sql", IN_THE_WORDS_OF_A_CLIENT)
 def test_no_word_of_a_statement_is_a_command_of_a_client(sql: str) -> None:
     texts, left_out, _ = chosen(sql, anew=False)
@@ -175,6 +208,8 @@ def test_statements_of_one_text_are_chosen_one_by_one() -> None:
         ("(LOAD_FILE('/etc/passwd'))", None),
         ("(1 + 1)", None),
         ("(SELECT 1)", None),
+        ("_latin1 'x'", None),
+        ("_binary 'x'", None),
         ("x'zz'", None),
         ("'a' COLLATE x", None),
         ("'open", None),
