@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dagster as dg
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.unexpected import UnexpectedError, without_values
 from dts_assets.planning.latches import Trouble
 from dts_assets.store.contention import explained_trouble
 
@@ -44,21 +45,24 @@ def explained(
 
     Raises:
         dagster.Failure: An error of our tree, or one that has a sentence there, was raised inside.
+        UnexpectedError: Any other was, whose text may hold a value.
     """
     try:
         yield
     except Exception as found:
-        error = explained_trouble(found)
-        if error is None:
-            raise
-        if error is not found:
-            error.__cause__ = found
-        mine, other = (MAY_PASS, CANNOT_BE_RETRIED) if error.retriable else (CANNOT_BE_RETRIED, MAY_PASS)
-        copied = {other: _OF_THE_PARENT} if other in context.run.tags else {}
-        context.instance.add_run_tags(context.run.run_id, {mine: type(error).__name__, **copied})
-        raise dg.Failure(
-            description=str(error), metadata={"can_be_retried": error.retriable}, allow_retries=error.retriable
-        ) from error
+        error, bare = explained_trouble(found), without_values(found)
+    else:
+        return
+    if error is None:
+        raise bare from bare.__cause__
+    if error is not bare:
+        error.__cause__ = bare
+    mine, other = (MAY_PASS, CANNOT_BE_RETRIED) if error.retriable else (CANNOT_BE_RETRIED, MAY_PASS)
+    copied = {other: _OF_THE_PARENT} if other in context.run.tags else {}
+    context.instance.add_run_tags(context.run.run_id, {mine: type(error).__name__, **copied})
+    raise dg.Failure(
+        description=str(error), metadata={"can_be_retried": error.retriable}, allow_retries=error.retriable
+    ) from error
 
 
 def trouble_of(run: dg.DagsterRun) -> Trouble:
@@ -79,10 +83,10 @@ def skips_with_reason(tick: Callable[..., Ticked]) -> Callable[..., Ticked]:
         try:
             return tick(*arguments, **resources)
         except Exception as found:
-            error = explained_trouble(found)
-            if error is None:
-                raise
-            return dg.SkipReason(str(error))
+            error, bare = explained_trouble(found), without_values(found)
+        if error is None:
+            raise bare from bare.__cause__
+        return dg.SkipReason(str(error))
 
     return skipping
 
@@ -97,7 +101,7 @@ def error_sentence(error: SerializableErrorInfo | None) -> str:
         return ours[0].message.strip().partition(": ")[2]
     chain = list(_chain(error))
     foreign = [one for one in chain if not (one.cls_name or "").startswith("Dagster")] or chain
-    return f"{foreign[0].message.strip()} ({IN_THE_UI})" if foreign else IN_THE_UI
+    return f"{_message(foreign[0])} ({IN_THE_UI})" if foreign else IN_THE_UI
 
 
 def error_code(error: SerializableErrorInfo | None) -> int:
@@ -114,6 +118,12 @@ def is_interruption(error: SerializableErrorInfo | None) -> bool:
 def is_explained(error: SerializableErrorInfo | None) -> bool:
     """Return whether an error of our tree is in a chain of causes."""
     return _ours(error) is not None
+
+
+def _message(error: SerializableErrorInfo) -> str:
+    """Return the message of an error, with the name of its class if it is not in the text."""
+    said = error.message.strip()
+    return said.partition(": ")[2] if error.cls_name == UnexpectedError.__name__ else said
 
 
 def _ours(error: SerializableErrorInfo | None) -> tuple[SerializableErrorInfo, type[DtsAssetsError]] | None:

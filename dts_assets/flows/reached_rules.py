@@ -87,7 +87,7 @@ def rules_because_of_others(pipeline: Pipeline, table: TableId, columns: Iterabl
 
 
 def passed_by(pipeline: Pipeline, table: TableId) -> dict[str, str]:
-    """Return the rules that all rows of a changelog have passed because of other tables: fingerprints by column."""
+    """Return the rules that all rows of a changelog have passed because of other tables: digests by column."""
     there = pipeline.lake.table(pipeline.table_path(CHANGELOG.name, table))
     text = None if there is None else there.properties.get(PASSED_PROPERTY)
     return {} if text is None else dict(json.loads(text))

@@ -37,6 +37,7 @@ from dts_assets.model.cut_tags import TagChange
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.tables import TableId
+from dts_assets.planning.copied_rules import rule_digest
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.document_tokens import UntokenizableError
 from dts_assets.stages.stored_rules import with_rules
@@ -205,7 +206,7 @@ def _planned(
     if there is None and not makes:
         return None
     because = rules_because_of_others(pipeline, table, columns)
-    new = {name: rule.fingerprint for name, rule in rules.items() if name in because}
+    new = {name: rule_digest(rule) for name, rule in rules.items() if name in because}
     passed = {**passed_by(pipeline, table), **new}
     head = None if there is None else there.current_snapshot()
     by_name = {same_name(name): rules[one.name] for one in columns if one.name in rules for name in one.lake_names}

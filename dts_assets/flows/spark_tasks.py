@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +27,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from dts_assets.errors import DtsAssetsError
+from dts_assets.errors.unexpected import without_values
 from dts_assets.flows.executors import count_cores
 from dts_assets.flows.reports import Progress
 
@@ -131,7 +133,8 @@ def _run_job(
             for slot in batch.column(0).to_pylist():
                 for number in slots[slot]:
                     try:
-                        result: Any = work(pickle.loads(pickled[number]), attempt)
+                        with _no_values_in_errors():
+                            result: Any = work(pickle.loads(pickled[number]), attempt)
                     except DtsAssetsError as error:
                         result = error
                     row = {"number": number, "result": pickle.dumps(result)}
@@ -167,9 +170,13 @@ def run_shuffled(
             for slot in batch.column(0).to_pylist():
                 for number in range(slot, len(pickled), slots):
                     try:
-                        for share, piece in split(pickle.loads(pickled[number]), _attempt_name()):
-                            row = {"share": share, **({"piece": piece} if isinstance(piece, bytes) else _said(piece))}
-                            yield pa.RecordBatch.from_pylist([row], schema=_PIECE)
+                        with _no_values_in_errors():
+                            for share, piece in split(pickle.loads(pickled[number]), _attempt_name()):
+                                row = {
+                                    "share": share,
+                                    **({"piece": piece} if isinstance(piece, bytes) else _said(piece)),
+                                }
+                                yield pa.RecordBatch.from_pylist([row], schema=_PIECE)
                     except DtsAssetsError as error:
                         yield pa.RecordBatch.from_pylist([{"share": 0, **_said(error)}], schema=_PIECE)
 
@@ -177,7 +184,8 @@ def run_shuffled(
         rows = (row for batch in batches for row in batch.to_pylist())
         for share, pieces in groupby(rows, key=itemgetter("share")):
             try:
-                result: Any = merge(share, map(_piece, pieces), _attempt_name())
+                with _no_values_in_errors():
+                    result: Any = merge(share, map(_piece, pieces), _attempt_name())
             except DtsAssetsError as error:
                 result = error
             yield pa.RecordBatch.from_pylist([{"number": share, "result": pickle.dumps(result)}], schema=_RESULT)
@@ -206,7 +214,8 @@ def run_partitions(
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         try:
-            result: Any = work(number, _attempt_name(), batches)
+            with _no_values_in_errors():
+                result: Any = work(number, _attempt_name(), batches)
         except DtsAssetsError as error:
             result = error
         yield pa.RecordBatch.from_pylist([{"number": number, "result": pickle.dumps(result)}], schema=_RESULT)
@@ -217,6 +226,16 @@ def run_partitions(
         if isinstance(result, DtsAssetsError):
             raise result
     return [results[number] for number in range(partitions)]
+
+
+@contextmanager
+def _no_values_in_errors() -> Iterator[None]:
+    """Leave out texts of errors that nobody expected: Spark writes them into its log, and gives them to the driver."""
+    try:
+        yield
+    except Exception as error:
+        bare = without_values(error)
+        raise bare from bare.__cause__
 
 
 def _said(value: Any) -> dict[str, bytes]:

@@ -27,7 +27,8 @@ from tests.flows.test_live import pieces
 
 KEY = "a key that nobody guesses"
 HASH: dict[str, Any] = {"hash": {"key": KEY}}
-TOKEN: dict[str, Any] = {"tokenize": {"key": KEY, "pattern": "[a-z]+-[0-9]+@plain"}}
+PATTERN = "[a-z]+-[0-9]+@plain"
+TOKEN: dict[str, Any] = {"tokenize": {"key": KEY, "pattern": PATTERN}}
 MASK: dict[str, Any] = {"mask": "***"}
 MARK = "@plain.example"
 
@@ -199,7 +200,7 @@ def test_no_value_is_plain_however_rows_came(bench_of: Bench, tmp_path: Path, li
     for number in range(3):
         harness.all(number)
     harness.settle()
-    assert plain_values(lake_of(harness), [MARK]) == {}
+    assert plain_values(lake_of(harness), [MARK, PATTERN, KEY]) == {}
     assert emails(harness) == {number: ruled_mail(kind, number) for number in (1, 2, 3, 4)}
 
 

@@ -29,6 +29,7 @@ from tests.stateful import hostile
 from tests.stateful.action import REFUSALS, Action, Operator, tried, work_of
 from tests.stateful.children import in_children
 from tests.stateful.hostile import glob_of, quoted
+from tests.stateful.moves import Move
 from tests.stateful.on_tables import Add, BreakTable, Maintain, Pause, Rebuild, Remove, Resume
 from tests.stateful.stream import FIRST_FILES
 from tests.stateful.verdict import Finding, check
@@ -353,7 +354,7 @@ WEIGHTS: Final[dict[type[Action], int]] = {
     Write: 20, Statement: 6, Restart: 6, FailOver: 4, Repeat: 4, Damage: 4,
     Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Pause: 3,
     Resume: 3, Remove: 3, Add: 3, Rebuild: 3, Shown: 5, BreakTable: 4, Trouble: 6, Run: 9,
-    Maintain: 4,
+    Maintain: 4, Move: 8,
 }  # fmt: skip
 
 

@@ -79,7 +79,8 @@ class _Event:
     kind: pb.MessageType
     bodies: dict[int, pb.Event]
     effects: dict[int, list[Effect]] = field(default_factory=dict)
-    table: str = ""
+    names: tuple[str, str] | None = None
+    """The database and the table of rows."""
 
 
 @dataclass
@@ -122,6 +123,7 @@ class Stream(Source):
         self.dropped: set[str] = set()
         self.added: set[str] = set()
         self.damages = self.breaks = self.torn = 0
+        self.moved = False
         self._binlogs = {0: _Binlog(0, FIRST_FILES[0])}
         self._server = 0
         self._unsent: set[int] = set()
@@ -319,7 +321,7 @@ class Stream(Source):
         return done
 
     def _rows(self, event: Dml, route: Sequence[int], number: int, gtid: str) -> _Event:
-        done = _Event(pb.DML, {}, table=event.table.name)
+        done = _Event(pb.DML, {}, names=event.table.sent_as or (DATABASE, event.table.name))
         for (before, after), lane in zip(event.rows, route, strict=True):
             self._apply(event.table, before, after)
             mine = done.effects.setdefault(lane, [])
@@ -341,8 +343,8 @@ class Stream(Source):
             for lane in sorted(event.bodies):
                 self._seq += 1
                 header = self._entry_header(event.kind, position, one.gtid, one.at)
-                if event.table:
-                    header.schemaName, header.tableName = DATABASE, event.table
+                if event.names:
+                    header.schemaName, header.tableName = event.names
                 entry = pb.Entry(header=header, event=event.bodies[lane])
                 self._lanes[lane].waiting.append((entry.SerializeToString(), list(event.effects.get(lane, []))))
         self._unsent.add(number)

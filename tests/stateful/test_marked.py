@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stateful.marked import FIRST_KEY, MARK, persons, plain_places
+from tests.stateful.marked import FIRST_KEY, MARK, person_key, persons, plain_places
 
 TEXT = f'he said "{MARK}7" in 铁观音'
 
@@ -54,5 +54,5 @@ def test_a_mark_is_found_in_compressed_files_and_in_lines(tmp_path: Path) -> Non
 
 
 def test_all_values_of_persons_have_a_mark() -> None:
-    row = persons().row(Random(1), id=FIRST_KEY)
+    row = persons().row(Random(1), id=person_key(0))
     assert all(value is None or MARK in str(value) for name, value in row.items() if name != "id")

@@ -7,7 +7,7 @@ from random import Random
 
 from tests.flows.source import Dml
 from tests.flows.source_tables import ABSENT, BIGINT, INT, MONEY, TEXT, Field, Table
-from tests.stateful.marked import FIRST_KEY, PERSONS
+from tests.stateful.marked import PERSONS, person_key
 from tests.stateful.stream import Stream
 
 
@@ -58,7 +58,11 @@ def _handed_on(stream: Stream, table: Table) -> Iterator[tuple[dict[str, object]
     """Every row takes the key of the next one: ``UPDATE .. SET id = id + 1 ORDER BY id DESC``."""
     rows, last = stream.rows[table.name], table.keys[-1]
     for key in sorted(rows, reverse=True):
-        yield dict(rows[key]), {**rows[key], last: rows[key][last] + 1}
+        yield dict(rows[key]), {**rows[key], last: _next(rows[key][last])}
+
+
+def _next(value: int | str) -> int | str:
+    return str(int(value) + 1) if isinstance(value, str) else value + 1
 
 
 def _changed(table: Table, random: Random, key: tuple[object, ...], *, minimal: bool) -> dict[str, object]:
@@ -70,10 +74,10 @@ def _changed(table: Table, random: Random, key: tuple[object, ...], *, minimal: 
     return new
 
 
-def _pool(table: Table) -> list[tuple[int, ...]]:
+def _pool(table: Table) -> list[tuple[int | str, ...]]:
     """Few keys, so that they are used again and again."""
     if table.name == PERSONS:
-        return [(FIRST_KEY + number,) for number in range(1, 13)]
+        return [(person_key(number),) for number in range(1, 13)]
     return (
         [(number,) for number in range(1, 13)]
         if len(table.keys) == 1
