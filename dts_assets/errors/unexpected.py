@@ -6,10 +6,13 @@ that is no number, the key that is not there. Its class and the places of its st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dts_assets.errors import DtsAssetsError
 from dts_assets.errors.origins import Origin, full_disk, origin_of
 
-_OF_JAVA = frozenset({"py4j", "pyspark"})
+_TEXTS_STAY: Mapping[str, bool] = {"dagster": True, "py4j": False, "pyspark": False}
+"""The packages of which it is known whether texts of their errors stay; Spark's hold those of tasks."""
 
 
 class UnexpectedError(Exception):
@@ -48,8 +51,9 @@ def _is_harmless(error: BaseException) -> bool:
         error, DtsAssetsError | UnexpectedError | ImportError | MemoryError
     ):
         return True
-    if type(error).__module__.partition(".")[0] in _OF_JAVA:
-        return False
+    package = type(error).__module__.partition(".")[0]
+    if package in _TEXTS_STAY:
+        return _TEXTS_STAY[package]
     return full_disk(error) is not None or origin_of(error) is not Origin.TABLE
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from dts_assets.defs.failures import CANNOT_BE_RETRIED, MAY_PASS, skips_with_reason, trouble_of
 from dts_assets.errors import DtsAssetsError, StaleGenerationError, UnwritableLakeError
+from dts_assets.errors.unexpected import UnexpectedError
 from dts_assets.model.tables import TableId
 from dts_assets.planning.latches import Trouble
 
@@ -113,5 +114,26 @@ def test_a_tick_is_skipped_with_the_sentence_and_other_errors_go_on() -> None:
     busy = skips_with_reason(tick)(LOCKED)
     assert isinstance(busy, dg.SkipReason)
     assert "The catalog of the lake cannot be asked now" in str(busy.skip_message)
-    with pytest.raises(ValueError, match="odd"):
+    with pytest.raises(UnexpectedError, match="ValueError") as caught:
         skips_with_reason(tick)(ValueError("odd"))
+    assert "odd" not in str(caught.value)
+
+
+@pytest.mark.parametrize("outer", [ValueError("a value"), LASTING], ids=["unexpected", "with a sentence"])
+def test_no_text_of_an_error_that_may_hold_a_value_comes_into_the_event_log(
+    shop: Project, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, outer: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        try:
+            raise KeyError(" ".join(("a", "value")))  # its line of code stands in the stack
+        except KeyError as error:
+            raise outer from error
+
+    monkeypatch.setattr("dts_assets.flows.redrive.redrive", fail)
+    result = (
+        shop.definitions().resolve_job_def("shop_redrive").execute_in_process(instance=instance, raise_on_error=False)
+    )
+    assert not result.success
+    kept = "".join(dg.serialize_value(one) for one in instance.all_logs(result.run_id))
+    assert "KeyError" in kept
+    assert "a value" not in kept.replace("may hold a value", "")
