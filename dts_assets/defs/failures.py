@@ -121,7 +121,7 @@ def is_explained(error: SerializableErrorInfo | None) -> bool:
 
 
 def _message(error: SerializableErrorInfo) -> str:
-    """Return the message of an error, with the name of its class if it is not in the text."""
+    """Return the message of an error; one that nobody expected has its class in its text."""
     said = error.message.strip()
     return said.partition(": ")[2] if error.cls_name == UnexpectedError.__name__ else said
 

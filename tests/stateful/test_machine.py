@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.workbench import NO_SPARK
-from dts_assets.flows import merged_table, tables, tables_tasks
+from dts_assets.flows import merged_table, reached_rules, ruled_changelogs, tables, tables_tasks
 from dts_assets.planning import completeness
 from dts_assets.stages import column_rules, key_operations
 from dts_assets.store.catalog import open_catalog
 from tests.flows.harness import Bench
+from tests.flows.in_process import bench_in_process
 from tests.stateful.action import Action
 from tests.stateful.actions import (
     WEIGHTS,
@@ -32,6 +34,7 @@ from tests.stateful.actions import (
     plan,
 )
 from tests.stateful.machine import Numbered, actions_of, make_small, play, report
+from tests.stateful.moves import MOVES, Move, from_elsewhere
 from tests.stateful.on_tables import Pause
 from tests.stateful.shrinking import shortest
 from tests.stateful.world import World, tasks_here
@@ -183,3 +186,21 @@ def test_a_short_world_of_all_kinds(seed: int, spark: object, spark_lake: LakeLo
         played = play(bench, seed, actions_of(seed, range(times(6, 30))), say=lines.append)
     assert played.finding is None, "\n".join([*lines, str(played.finding)])
     assert played.verdicts >= 2
+
+
+def rules_of_others_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    for module in (reached_rules, ruled_changelogs):
+        patch.setattr(module, "reached_from", lambda pipeline: {})
+
+
+@pytest.mark.more
+def test_values_that_a_statement_brings_past_a_rule_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = next(seed for seed in range(99) if Random(seed).choice(MOVES) is from_elsewhere)
+    listed: list[Numbered] = list(enumerate([Write(1), Move(seed), Write(9)]))
+    bench = bench_in_process(tmp_path, "moved")
+    with tasks_here():
+        assert play(bench, 3, listed).finding is None
+        rules_of_others_are_forgotten(monkeypatch)
+        finding = play(bench, 3, listed).finding
+    assert finding is not None
+    assert finding.kind == "a plain value that a statement moved"

@@ -138,7 +138,7 @@ def check_marks(world: World) -> str:
 def _moved_marks(world: World, folders: list[Path]) -> list[str]:
     """The places of values that statements brought under a rule; nothing is known of them if a message was lost.
 
-    Files that killed runs left behind go before: nobody knew, when they were written, of the rule that their values reach.
+    Files that no version names are removed before: when they were written nobody knew of the rule that their values reach.
     """
     if not world.stream.moved or world.stream.damages or not world.takes(PERSONS):
         return []

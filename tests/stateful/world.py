@@ -27,7 +27,15 @@ from tests.stateful.marked import RULES, persons
 from tests.stateful.stream import Stream
 from tests.stateful.workload import first_tables
 
-_FLOWS_WITH_TASKS = ("raw", "entries", "tables_decode", "redelivered", "compaction", "snapshot_merges")
+_FLOWS_WITH_TASKS = (
+    "raw",
+    "entries",
+    "tables_decode",
+    "redelivered",
+    "compaction",
+    "snapshot_merges",
+    "ruled_changelogs",
+)
 
 Say = Callable[[str], None]
 
