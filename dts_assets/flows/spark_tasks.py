@@ -230,7 +230,7 @@ def run_partitions(
 
 @contextmanager
 def _no_values_in_errors() -> Iterator[None]:
-    """Leave out texts of errors that nobody expected: Spark writes them into its log, and gives them to the driver."""
+    """Leave out texts of errors that nobody expected. Spark writes them into its log, and gives them to the driver."""
     try:
         yield
     except Exception as error:
