@@ -62,6 +62,9 @@ DML_ENTRY_COLUMNS = (
 )  # fmt: skip
 """The columns of ``entries`` that are decoded."""
 
+_BYTES_OF_CELL = 4
+"""Fewer bytes than a value takes in whole rows of most formats: so these are decoded a chunk at a time."""
+
 _PLACE = ["kafka_partition", "window_start", "last_offset"]
 
 
@@ -279,11 +282,10 @@ class ChangelogDecoder:
         A row may be sent in two bytes and have four thousand columns. An entry that has more cells than a call may decode, and
         more than bytes, goes to quarantine.
         """
-        cells = self._cells(entries)
-        if cells.sum() <= MOST_CELLS:
+        cells, sizes = self._cells(entries), np.diff(offsets_of(entries["payload"]))
+        if cells.sum() <= max(MOST_CELLS, int(sizes.sum()) // _BYTES_OF_CELL):
             yield entries
             return
-        sizes = np.diff(offsets_of(entries["payload"]))
         large = (cells > MOST_CELLS) & (cells > sizes)
         for row in np.flatnonzero(large).tolist():
             detail = f"its rows and columns make {cells[row]} cells of {sizes[row]} bytes"

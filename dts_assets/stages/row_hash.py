@@ -31,6 +31,9 @@ _LONG = 1024
 Hashing in step takes as many steps as the longest value has words.
 """
 
+_MOST_ITEMS = 1 << 16
+"""The most items of lists and maps that are objects of Python at a time; a single list may have more."""
+
 _SHIFT = np.uint64(32)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, as in SplitMix64
 _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # spreads well with shifts by 32
@@ -48,7 +51,7 @@ def row_hashes(rows: pa.RecordBatch, own: Mapping[str, Sequence[pa.Array]] = Map
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             for leaf, values in _leaves(name, column):
                 for part in own.get(leaf, (values,)):
-                    total += _of_column(leaf, part)
+                    total += _of_lists(leaf, part) if _is_list(part.type) else _of_column(leaf, part)
     return _mixed(total)
 
 
@@ -68,12 +71,25 @@ def _leaves(name: str, column: pa.Array) -> list[tuple[str, pa.Array]]:
     if pa.types.is_struct(column.type):
         children = zip(column.type, column.flatten(), strict=True)
         return [leaf for child, values in children for leaf in _leaves(f"{name}.{child.name}", values)]
-    if pa.types.is_map(column.type) or pa.types.is_list(column.type):
-        if column.offsets[0].as_py() == column.offsets[-1].as_py():  # nothing in any of them
-            return []
-        texts = [None if not value else repr(sorted(value)) for value in column.to_pylist()]
-        return [(name, pa.array(texts, pa.string()))]
+    if _is_list(column.type) and column.offsets[0].as_py() == column.offsets[-1].as_py():  # nothing in any of them
+        return []
     return [(name, column)]
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or pa.types.is_list(kind)
+
+
+def _of_lists(name: str, column: pa.Array) -> Hashes:
+    """Return a hash of the text of each list or map, some at a time: as objects of Python they take very much memory."""
+    ends, start, found = column.offsets.to_numpy(), 0, []
+    while start < len(column):
+        end = max(start + 1, int(np.searchsorted(ends, ends[start] + _MOST_ITEMS, side="right")) - 1)
+        values = column.slice(start, end - start).to_pylist()
+        texts = [repr(sorted(value)) if value else None for value in values]
+        found.append(_of_column(name, pa.array(texts, pa.string())))
+        start = end
+    return np.concatenate(found)
 
 
 def _of_column(name: str, column: pa.Array) -> Hashes:

@@ -238,6 +238,14 @@ OF_CANAL: dict[str, Element] = {
 }
 
 
+def short_rows(width: int, count: int, kind: str, *, name: str = "c") -> _Row:
+    """Return a message with a whole row of so many columns more, and so many rows with the key alone."""
+    row = _Row()
+    row.columns |= {f"{name}{n}": (kind, "1") for n in range(width)}
+    row.rows = [{"id": str(n)} for n in range(count)]
+    return row
+
+
 def _flat_message(row: _Row) -> dict[str, Any]:
     return {
         "id": 1, "es": 1_648_110_060_000, "ts": 1, "database": "d", "table": "t", "type": "INSERT", "isDdl": False, "sql": "",

@@ -97,6 +97,7 @@ def pivot(
             gathered = plan.gather(image)
             for work in plan.works:
                 _fill(work, gathered, side, made, children[side], unsigned, reading)
+            del gathered  # before the next one is made
     structs = [_structs(made, side, image, children[side]) if made else () for side, image in enumerate(images)]
     changes = tuple(
         table_changes(

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
-from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, run_lengths
+from dts_assets.wire.columns.buffers import empty_lists, empty_maps, joint_codes, offsets_of
 from dts_assets.wire.columns.texts import readable
-from dts_assets.wire.format import DecodedChanges, Rejected, TableChanges, ToldKeys
+from dts_assets.wire.format import MOST_NAME_BYTES, DecodedChanges, Rejected, TableChanges, ToldKeys, TooLargeError
 
 _COLUMNS = ["entry_index", "row_number", "op", "before", "after", "absent", "invalid"]
 
@@ -98,48 +98,66 @@ class ValueNotes:
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
-        self._absent: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
-        self._invalid: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], pa.Array]] = []
+        self._width = 2 * len(columns)
+        self._absent: list[npt.NDArray[np.int64]] = []
+        self._invalid: list[tuple[npt.NDArray[np.int64], pa.Array]] = []
 
     def absent(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]) -> None:
         """Note that values of ``rows`` (of the table) and ``columns`` were not sent.
 
         ``side`` is 0 for the before image, 1 for the after image.
         """
-        self._absent.append((rows, side * len(self._columns) + columns.astype(np.int64)))
+        self._absent.append(self._places(side, rows, columns))
 
     def invalid(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], values: pa.Array) -> None:
         """Note that values did not fit; ``values`` are their bytes."""
-        self._invalid.append((rows, side * len(self._columns) + columns.astype(np.int64), readable(values)))
+        self._invalid.append((self._places(side, rows, columns), readable(values)))
+
+    def _places(self, side: int, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return the places of values among those of all rows, both images of a row side by side."""
+        places = rows * self._width
+        places += columns
+        places += side * len(self._columns)
+        return places
 
     def absent_lists(self, count: int) -> pa.ListArray | None:
         """Return a list of absent columns per row, such as ``["after.note"]``; None if all are empty.
 
-        The names are in the order of the columns.
+        The names are in the order of the columns. Notes are let go of: there may be as many as values.
+
+        Raises:
+            TooLargeError: The names take too many bytes.
         """
         if not self._absent:
             return None
-        rows = np.concatenate([part[0] for part in self._absent])
-        places = np.concatenate([part[1] for part in self._absent])
-        order = np.lexsort((places, rows))
-        return pa.ListArray.from_arrays(_offsets(rows, count), self._names().take(pa.array(places[order])))
+        places = np.concatenate(self._absent)
+        self._absent.clear()
+        places.sort()
+        offsets = self._offsets(places, count)
+        places %= self._width
+        columns, names = places.astype(np.int32), self._names()
+        size = int(np.diff(offsets_of(names)).astype(np.int64) @ np.bincount(columns, minlength=self._width))
+        if size > MOST_NAME_BYTES:
+            raise TooLargeError(f"the names of columns that its rows lack take {size} bytes")
+        del places
+        return pa.ListArray.from_arrays(offsets, names.take(pa.array(columns)))
 
     def invalid_maps(self, count: int) -> pa.MapArray | None:
         """Return a map of original texts per row, such as ``{"after.day": "0000-00-00"}``; None if all are empty."""
         if not self._invalid:
             return None
-        rows = np.concatenate([part[0] for part in self._invalid])
-        places = np.concatenate([part[1] for part in self._invalid])
-        texts = pa.concat_arrays([part[2] for part in self._invalid])
-        order = np.lexsort((places, rows))
-        keys = self._names().take(pa.array(places[order]))
-        return pa.MapArray.from_arrays(_offsets(rows, count), keys, texts.take(pa.array(order)))
+        places = np.concatenate([part[0] for part in self._invalid])
+        texts = pa.concat_arrays([part[1] for part in self._invalid])
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        keys = self._names().take(pa.array(places % self._width))
+        return pa.MapArray.from_arrays(self._offsets(places, count), keys, texts.take(pa.array(order)))
 
     def _names(self) -> pa.Array:
         return pa.array(
             [f"{side}.{column.name}" for side in ("before", "after") for column in self._columns], pa.string()
         )
 
-
-def _offsets(rows: npt.NDArray[np.int64], count: int) -> pa.Array:
-    return pa.array(run_lengths(np.bincount(rows, minlength=count)))
+    def _offsets(self, places: npt.NDArray[np.int64], count: int) -> pa.Array:
+        """Return where the notes of each row begin among sorted places, and where all end."""
+        return pa.array(np.searchsorted(places, np.arange(count + 1) * self._width).astype(np.int32))

@@ -304,13 +304,12 @@ def _images(sent: ValueList, rows: _Spread, dialect: Dialect, sides: Sequence[Se
     kinds[-1] = NULL
     if values.null_count:
         kinds[:-1][np.asarray(values.is_null())] = NULL
-    absent = [
-        *sent.absent,
-        *(dialect.unsent(values, side, old=old) for side, old in zip(sides, (True, False), strict=True)),
-    ]
-    has_absent = any(map(len, absent))
-    if has_absent:
-        kinds[np.concatenate(absent)] = ABSENT
+    unsent = [dialect.unsent(values, side, old=old) for side, old in zip(sides, (True, False), strict=True)]
+    has_absent = bool(sent.absent) or any(map(len, unsent))
+    for start, missing in sent.absent:
+        kinds[start + missing] = ABSENT
+    for cells in unsent:
+        kinds[cells] = ABSENT
     widths = rows.widths[rows.owners]
     places = []
     for side in sides:
@@ -319,7 +318,8 @@ def _images(sent: ValueList, rows: _Spread, dialect: Dialect, sides: Sequence[Se
         starts = np.where(present, first + rows.row_numbers * widths, len(values)).astype(np.int32)
         places.append((starts, np.where(present, widths, 0).astype(np.int32), present))
         values = dialect.restored(values, starts, np.where(present, rows.list_numbers, -1), rows.lists)
-    # Two objects: one alone would have marks between its values.
-    fields = with_empty_last(values), with_empty_last(values)
+    # Two objects over the same bytes: one alone would have marks between its values.
+    field_of_both = with_empty_last(values)
+    fields = field_of_both, field_of_both.slice(0)
     before, after = (Image(*place, kinds, *fields, None, False, has_absent, {}) for place in places)
     return before, after

@@ -23,19 +23,23 @@ _UNDESCRIBED = "a row has a column that the message does not describe"
 _MOST_TEXTS = 1 << 14
 """The most texts that are kept as objects: a million of them would take a hundred megabytes."""
 
+_NOWHERE = np.zeros(0, np.int64)
+
 
 @dataclass(slots=True)
 class ValueList:
     """The values of all entries, added entry by entry.
 
-    ``texts`` are values that are no Arrow yet, and ``count`` is the number of all others. ``absent`` are the numbers of values
-    that were not sent.
+    ``texts`` are values that are no Arrow yet, and ``count`` is the number of all others. ``absent`` has rows that
+    lack values: the number of the row's first value, and the places of those that were not sent. Rows that lack the same share
+    the places: a message may have thousands of short rows and columns.
     """
 
     texts: list[str | None] = field(default_factory=list)
     count: int = 0
     parts: list[pa.Array] = field(default_factory=list)
-    absent: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    absent: list[tuple[int, npt.NDArray[np.int64]]] = field(default_factory=list)
+    _lack: tuple[tuple[str, ...], tuple[str, ...], npt.NDArray[np.int64]] = ((), (), _NOWHERE)
 
     def begin(self) -> int:
         """Begin an entry; return the number of its first value."""
@@ -86,10 +90,18 @@ class ValueList:
             if not row.keys() <= columns.list.positions.keys():
                 raise Refused(Reason.RAGGED_ROW, _UNDESCRIBED)
             if len(keys) < len(names):
-                missing = [place for place, name in enumerate(names) if name not in row]
-                self.absent.append(self.count + len(self.texts) + np.asarray(missing, np.int64))
+                self.absent.append((self.count + len(self.texts), self._lacking(keys, names)))
             add(map(row.get, names))
         return start
+
+    def _lacking(self, keys: tuple[str, ...], names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        """Return the places of the names that are not among the keys of a row."""
+        had, of, places = self._lack
+        if of is not names or had != keys:
+            there = set(keys)
+            places = np.asarray([place for place, name in enumerate(names) if name not in there], np.int64)
+            self._lack = keys, names, places
+        return places
 
     def add_changed(self, rows: Sequence[Any], changed: Sequence[Cells], columns: Described) -> int:
         """Add what whole rows were before the values of their changed columns became the present ones.
@@ -114,7 +126,7 @@ class ValueList:
     def cut(self, start: int) -> None:
         """Remove the values from a number on, with which an entry began."""
         del self.texts[start - self.count :]
-        self.absent = [cells for cells in self.absent if cells[0] < start]
+        self.absent = [one for one in self.absent if one[0] < start]
 
     def settle(self) -> None:
         """Turn the texts into Arrow and let go of them.
@@ -126,9 +138,10 @@ class ValueList:
         self.texts.clear()
 
     def all(self) -> pa.Array:
-        """Return all values."""
+        """Return all values and let go of them."""
         self.settle()
-        return self.parts[0] if len(self.parts) == 1 else pa.concat_arrays(self.parts)
+        parts, self.parts = self.parts, []
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 @dataclass(frozen=True, slots=True)
