@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -9,6 +12,11 @@ from dts_assets.errors import LakeError
 
 _LAYERS = ("changelog", "snapshot", "history", "sql")
 _FOLDERS = ("data", "metadata")
+_SCHEME = re.compile(r"^(file:/*(?=/)|[a-z0-9]+://)")
+_METADATA = (".avro", ".json", ".json.gz")
+_TABLES: dict[str, tuple[str, ...] | None] = {}
+"""The asset keys of tables by their folders, None where a folder is of several tables."""
+
 _NOTHING = "Nothing restores it but a copy of the lake; or use another subscription name, and materialize again from the source"
 _ENTERED = {
     "raw_envelopes": "reads its messages again as long as the topic has them",
@@ -16,9 +24,20 @@ _ENTERED = {
 }
 
 
+def remember_folders(key: Sequence[str], folders: Iterable[str]) -> None:
+    """Remember the folders of a table, so that its files are known where their paths do not tell it.
+
+    A catalog that is a server places tables as it likes: ``shop.snapshot.shopdb/orders``, or a folder named by a number.
+    """
+    for folder in folders:
+        place = _SCHEME.sub("", folder).rstrip("/")
+        if _TABLES.setdefault(place, tuple(key)) != tuple(key):
+            _TABLES[place] = None
+
+
 @dataclass(frozen=True, slots=True)
 class FileOwner:
-    """The table that a file of the lake belongs to, as its path tells.
+    """The table that a file of the lake belongs to, as a table that was opened or its path tells.
 
     ``layer`` is empty for tables that belong to no source table, whose ``table`` is ``entries``, for example. ``is_rows`` says
     that the file has rows, and no metadata.
@@ -32,16 +51,26 @@ class FileOwner:
     @classmethod
     def of(cls, path: str) -> FileOwner:
         """Return the owner of a file: ``.../shop/snapshot/shopdb/orders/data/...`` is of the snapshot of shopdb.orders."""
-        *parts, _ = path.split("/")
+        *parts, name = _SCHEME.sub("", path).split("/")
+        known = (_TABLES.get("/".join(parts[:length])) for length in range(len(parts), 0, -1))
+        if key := next(filter(None, known), None):
+            return cls._of_key(key, is_rows=not name.endswith(_METADATA))
         folder = next((number for number in reversed(range(len(parts))) if parts[number] in _FOLDERS), None)
         if folder is None:
             return cls()
         location, is_rows = parts[:folder], parts[folder] == "data"
-        for length in (2, 3):  # a database and a table, or a schema between them
-            if len(location) > length + 1 and location[-length - 1] in _LAYERS:
-                table = ".".join(unquote(part) for part in location[-length:] if part != "%")
-                return cls(location[-length - 2], location[-length - 1], table, is_rows)
-        return cls(location[-2] if len(location) > 1 else "", "", location[-1] if location else "", is_rows)
+        for length in (4, 5):  # a subscription, a layer, a database and a table, or a schema between them
+            if len(location) >= length and location[1 - length] in _LAYERS:
+                return cls._of_key(location[-length:], is_rows=is_rows)
+        return cls._of_key(location[-2:], is_rows=is_rows)
+
+    @classmethod
+    def _of_key(cls, key: Sequence[str], *, is_rows: bool) -> FileOwner:
+        if len(key) > 2 and key[1] in _LAYERS:
+            # A dot in a part stays written as %2E: with others the name could be of two tables.
+            parts = (part if "%2E" in part.upper() else unquote(part) for part in key[2:] if part != "%")
+            return cls(key[0], key[1], ".".join(parts), is_rows)
+        return cls(key[0] if len(key) > 1 else "", "", key[-1] if key else "", is_rows)
 
     @property
     def is_of_one_table(self) -> bool:
@@ -51,16 +80,17 @@ class FileOwner:
     @property
     def way_out(self) -> str:
         """The command that restores the file's content, as a clause; or that nothing does."""
+        named = f"{shlex.quote(self.table)} --subscription {shlex.quote(self.subscription)}"
         if self.layer and not self.is_rows:
             return (
-                f"`dts-assets tables remove {self.table}`, then `dts-assets tables add {self.table}` and `dts-assets run` make "
+                f"`dts-assets tables remove {named}`, then `dts-assets tables add {named}` and `dts-assets run` make "
                 f"the table anew from stored entries"
             )
         if self.layer:
             source = " --from entries" if self.layer == "changelog" else ""
             return (
-                f"`dts-assets tables rebuild {self.table}{source}` makes its rows anew; where the table is paused, "
-                f"`dts-assets tables resume {self.table}` comes before it"
+                f"`dts-assets tables rebuild {named}{source}` makes its rows anew; where the table is paused, "
+                f"`dts-assets tables resume {named}` comes before it"
             )
         if self.is_rows and self.table in _ENTERED:
             return (

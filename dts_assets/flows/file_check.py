@@ -20,7 +20,7 @@ from dts_assets.flows.reports import Progress
 from dts_assets.model.byte_sizes import rounded_size
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
-from dts_assets.store.damage import damage_of
+from dts_assets.store.damage import damage_of, opened
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.replacement_plan import field_names
 
@@ -56,7 +56,7 @@ def check_files(pipeline: Pipeline, progress: Progress = lambda _: None) -> File
     check, said = FileCheck(), time.monotonic()
     for path in _paths(pipeline):
         try:
-            table = pipeline.lake.catalog.load_table(pipeline.lake.identifier(path))
+            table = opened(pipeline.lake.catalog, pipeline.lake.identifier(path), path)
         except NoSuchTableError:
             continue
         except DamagedFileError as error:

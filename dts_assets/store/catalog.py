@@ -30,7 +30,7 @@ from dts_assets.errors.damage import DamagedCatalogError
 from dts_assets.store.avro_schemas import parse_schemas_once
 from dts_assets.store.catalog_properties import for_pyiceberg, for_spark, of_file_stores, without_own
 from dts_assets.store.contention import explained_trouble
-from dts_assets.store.damage import damage_named, name_damage
+from dts_assets.store.damage import damage_named, name_damage, with_named_metadata
 from dts_assets.store.durable import bring_folder_to_disk, bring_to_disk
 from dts_assets.store.file_stores import prepare_clients
 from dts_assets.store.iceberg_tables import CATALOG
@@ -249,7 +249,7 @@ def open_catalog(lake: LakeLocation) -> Catalog:
         # A catalog that is a server may know its warehouses by names of its own.
         catalog = load_catalog(CATALOG, **{"warehouse": lake.warehouse_uri, **told})
         prepare_clients(of_file_stores(catalog.properties))  # the server may have named the store
-        return catalog
+        return with_named_metadata(catalog)
     database, waiting = lake.database, {"timeout": str(SQLITE_WAIT_SECONDS)}
     _refuse_lost(lake)
     try:

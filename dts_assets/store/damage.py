@@ -9,9 +9,10 @@ frame of each Avro file is looked at first. This is not pyiceberg's documented i
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from io import BytesIO
 from typing import Any
@@ -20,20 +21,64 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.avro.decoder import StreamingBinaryDecoder, new_decoder
 from pyiceberg.avro.file import AvroFile, Block
-from pyiceberg.io import FileIO, InputFile
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError, ServerError
+from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io import pyarrow as reading
 from pyiceberg.manifest import DataFile, FileFormat, ManifestFile, read_manifest_list
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import FileScanTask
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.typedef import Identifier
 
 from dts_assets.errors import DtsAssetsError
-from dts_assets.errors.damage import DamagedFileError, MissingFileError
+from dts_assets.errors.damage import DamagedFileError, MissingFileError, remember_folders
+from dts_assets.store.table_folders import folders_of
 
 _CHUNK = 1 << 20
 _MAGIC, _SYNC = b"Obj\x01", 16
+_METADATA_FILE = re.compile(r"[a-z0-9]+:/\S+\.metadata\.json\b")
 _LOCK = threading.Lock()
 _DONE: list[bool] = []
 _LOOKING = threading.local()
+
+
+def opened(catalog: Catalog, identifier: Identifier, key: Sequence[str]) -> Table:
+    """Return the table of an asset key as it is now, and remember that files in its folders are its own.
+
+    Raises:
+        NoSuchTableError: There is no such table.
+        DamagedFileError: Its metadata are damaged.
+    """
+    try:
+        table = catalog.load_table(identifier)
+    except DamagedFileError as error:
+        remember_folders(key, [error.path.rpartition("/metadata/")[0]])
+        raise
+    remember_folders(key, folders_of(table))
+    return table
+
+
+def with_named_metadata(catalog: Catalog) -> Catalog:
+    """Let a catalog that is a server name a table's metadata that are damaged or missing.
+
+    Such a server answers as if it had a fault, or as if there were no such table, and names the file. So we read it, too.
+    """
+    load = catalog.load_table
+
+    def load_table(identifier: str | Identifier) -> Table:
+        try:
+            return load(identifier)
+        except (NoSuchTableError, ServerError) as error:
+            found = None
+            if (named := _METADATA_FILE.search(str(error))) is not None:
+                with suppress(OSError):  # keys that the server vends are not known without the table
+                    found = damage_of(load_file_io(catalog.properties, named[0]).new_input(named[0]))
+            if found is None:
+                raise
+            raise found from None
+
+    catalog.load_table = load_table  # type: ignore[method-assign]
+    return catalog
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
 from dts_assets.store.converted_columns import PlannedColumns, converted
+from dts_assets.store.damage import opened
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
@@ -153,7 +154,7 @@ class Lake:
         """
         self.require_format(path[0])
         try:
-            return refuse_set_back(self.catalog_of(path).load_table(self.identifier(path)))
+            return refuse_set_back(opened(self.catalog_of(path), self.identifier(path), path))
         except NoSuchTableError:
             return None
 

@@ -37,7 +37,7 @@ def test_damaged_files_are_listed_with_what_restores_them(tmp_path: Path, harnes
     done = called(tmp_path, "verify", "files", "shop")
     assert done.exit_code == 3, done.output
     assert done.stdout.count(str(snapshot)) == done.stdout.count(str(entries)) == 1
-    assert "`dts-assets tables rebuild bank.one`" in done.stdout
+    assert "`dts-assets tables rebuild bank.one --subscription shop`" in done.stdout
     assert "it is missing. To materialize shop/entries of its window again makes them again" in done.stdout
     assert "Its partition is p0" in done.stdout
     assert "2 are damaged" in done.stdout

@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 
+from dts_assets.errors import damage as errors
 from dts_assets.errors.damage import DamagedCatalogError, DamagedFileError, FileOwner, MissingFileError
 from dts_assets.errors.origins import Origin, origin_of
 from dts_assets.store import catalog as catalogs
@@ -17,6 +18,8 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.damage import damage_named, damage_of
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, read_batches
+from dts_assets.store.iceberg_tables import table_identifier
+from dts_assets.store.open_files import open_parquet
 from dts_assets.store.types import FIELD_ID
 from tests.flows.damaged import DAMAGES
 
@@ -152,3 +155,21 @@ def test_a_damaged_or_lost_catalog_is_named_and_no_new_one_is_made(table: Table,
 )
 def test_the_owner_of_a_file_is_told_by_its_path(path: str, owner: FileOwner) -> None:
     assert FileOwner.of(path) == owner
+
+
+@pytest.mark.parametrize(
+    "key", [("shop", "entries"), ("shop", "snapshot", "bank", "one"), ("s", "history", "a%2Eb", "X_y__z", "%")]
+)
+def test_a_task_knows_a_table_by_its_name_in_any_catalog(
+    key: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may place a table anywhere, and a task has not opened it."""
+    monkeypatch.setattr(errors, "_TABLES", {})
+    for number, (joined, in_urls) in enumerate([(False, False), (False, True), (True, False)]):
+        file = tmp_path / str(number) / "1.parquet"
+        file.parent.mkdir()
+        file.write_bytes(b"none")
+        name = ".".join(table_identifier(key, joined=joined, in_urls=in_urls))
+        with pytest.raises(DamagedFileError) as caught, open_parquet(FileStore(name), str(file)):
+            pass
+        assert caught.value.owner == FileOwner._of_key(key, is_rows=True)
