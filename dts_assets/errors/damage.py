@@ -15,7 +15,10 @@ _FOLDERS = ("data", "metadata")
 _SCHEME = re.compile(r"^(file:/*(?=/)|[a-z0-9]+://)")
 _METADATA = (".avro", ".json", ".json.gz")
 _TABLES: dict[str, tuple[str, ...] | None] = {}
-"""The asset keys of tables by their folders, None where a folder is of several tables."""
+"""The asset keys of tables by their folders.
+
+None stands where a folder is of several tables.
+"""
 
 _NOTHING = "Nothing restores it but a copy of the lake; or use another subscription name, and materialize again from the source"
 _ENTERED = {
@@ -25,7 +28,7 @@ _ENTERED = {
 
 
 def remember_folders(key: Sequence[str], folders: Iterable[str]) -> None:
-    """Remember the folders of a table, so that its files are known where their paths do not tell it.
+    """Remember the folders of a table, whose files are known by them.
 
     A catalog that is a server places tables as it likes: ``shop.snapshot.shopdb/orders``, or a folder named by a number.
     """

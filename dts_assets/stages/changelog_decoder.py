@@ -63,7 +63,10 @@ DML_ENTRY_COLUMNS = (
 """The columns of ``entries`` that are decoded."""
 
 _BYTES_OF_CELL = 4
-"""Fewer bytes than a value takes in whole rows of most formats: so these are decoded a chunk at a time."""
+"""Fewer bytes than a value takes in whole rows of most formats.
+
+So such rows are decoded a chunk at a time.
+"""
 
 _PLACE = ["kafka_partition", "window_start", "last_offset"]
 

@@ -32,7 +32,10 @@ Hashing in step takes as many steps as the longest value has words.
 """
 
 _MOST_ITEMS = 1 << 16
-"""The most items of lists and maps that are objects of Python at a time; a single list may have more."""
+"""The most items of lists and maps that are objects of Python at a time.
+
+A single list may have more.
+"""
 
 _SHIFT = np.uint64(32)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, as in SplitMix64
@@ -77,11 +80,14 @@ def _leaves(name: str, column: pa.Array) -> list[tuple[str, pa.Array]]:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or pa.types.is_list(kind)
+    return bool(pa.types.is_map(kind) or pa.types.is_list(kind))
 
 
 def _of_lists(name: str, column: pa.Array) -> Hashes:
-    """Return a hash of the text of each list or map, some at a time: as objects of Python they take very much memory."""
+    """Return a hash of the text of each list or map.
+
+    Some are read at a time: as objects of Python they take very much memory.
+    """
     ends, start, found = column.offsets.to_numpy(), 0, []
     while start < len(column):
         end = max(start + 1, int(np.searchsorted(ends, ends[start] + _MOST_ITEMS, side="right")) - 1)

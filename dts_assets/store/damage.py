@@ -43,7 +43,7 @@ _LOOKING = threading.local()
 
 
 def opened(catalog: Catalog, identifier: Identifier, key: Sequence[str]) -> Table:
-    """Return the table of an asset key as it is now, and remember that files in its folders are its own.
+    """Return the table of an asset key as it is now, and remember its folders.
 
     Raises:
         NoSuchTableError: There is no such table.

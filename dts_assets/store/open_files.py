@@ -46,7 +46,7 @@ def open_parquet(store: FileStore, path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _key_of(name: str) -> list[str]:
-    """Return the asset key of a table by its name in a catalog, as far as the name tells; see ``table_identifier``."""
+    """Return the asset key of a table by its name in a catalog; see ``table_identifier``."""
     subscription, *parts = name.replace("~", "%").split(".")
     if len(parts) == 1 and "__" in parts[0]:
         apart = _JOINED.sub(lambda found: f"%{found[1]}" if found[1] else "/", parts[0])

@@ -20,6 +20,7 @@ HOUSE = Path(__file__).parents[2]
 SMALLER_ELSEWHERE = {
     "tests/remote/test_two_runs.py": "tests/flows/test_interleaved.py",
     # Moments of a lake in a real store: the same of a lake on a disk.
+    "tests/remote/test_remote_damage.py": "tests/flows/test_damaged_files.py",
     "tests/remote/test_remote_maintenance.py": "tests/flows/test_maintenance.py",
     "tests/remote/test_remote_moments.py": "tests/flows/test_moments.py",
     # Clusters of real processes: the look at them with stand-ins, which say what Spark says.
