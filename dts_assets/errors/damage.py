@@ -40,7 +40,7 @@ def remember_folders(key: Sequence[str], folders: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileOwner:
-    """The table that a file of the lake belongs to, as a table that was opened or its path tells.
+    """The table that a file of the lake belongs to, as its folder or path tells.
 
     ``layer`` is empty for tables that belong to no source table, whose ``table`` is ``entries``, for example. ``is_rows`` says
     that the file has rows, and no metadata.

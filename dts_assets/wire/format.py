@@ -82,7 +82,7 @@ An event of 8 KB, as MySQL makes them by default, has 1.7 million at most: rows 
 """
 
 MOST_NAME_BYTES = 1 << 26
-"""The most bytes of names in the lists of columns that rows of a table lack, in a call."""
+"""The most bytes of names in the lists of columns that rows of a table lack."""
 
 
 class TooLargeError(Exception):

@@ -21,7 +21,6 @@ from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.model.maintenance import Step
 from dts_assets.model.spans import partition_of_key
 from dts_assets.model.tables import TableId
-from dts_assets.planning import row_removals
 from dts_assets.store import catalog as catalogs
 from dts_assets.store import ledger_files, other_tables
 from tests.flows.damaged import DAMAGES
@@ -106,39 +105,6 @@ def test_a_damaged_file_pauses_its_table_alone_and_the_named_command_restores_it
     assert not check_files(fresh(harness).pipeline).damaged
     for one in LAYERS:
         assert shown(harness, (one, *ONE.path)) == shown(whole, (one, *ONE.path))
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_list_of_deleted_rows_pauses_its_table_and_the_named_command_restores_it(
-    tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_removals, "DELETE_FILE_BYTES", 0)
-    monkeypatch.setattr(row_removals, "DELETED_ROW_BYTES", 0)
-    whole = opened(tmp_path / "whole")
-    whole.settle()
-    harness = opened(tmp_path / "damaged")
-    for number in range(2):
-        harness.all(number)
-    table = harness.pipeline.lake.table(harness.pipeline.path("snapshot", *ONE.path))
-    assert table is not None
-    deletes = table.inspect.delete_files()["file_path"].to_pylist()
-    assert deletes, "a row of the first window left its file in the second"
-    file = Path(deletes[-1].removeprefix("file://"))
-    DAMAGES[damage](file)
-    (error,) = check_files(fresh(harness).pipeline).damaged.values()
-    assert (error.path.removeprefix("file://"), error.owner.table) == (str(file), str(ONE))
-    assert f"`dts-assets tables rebuild {ONE} --subscription shop` makes its rows anew" in str(error)
-    fresh(harness).all(2)
-    paused = paused_here(harness.pipeline)
-    assert set(paused) <= {ONE}
-    assert shown(harness, ("snapshot", *TWO.path)) == shown(whole, ("snapshot", *TWO.path))
-    resume_tables(harness.pipeline, list(paused))
-    pipeline = fresh(harness).pipeline
-    rebuild_tables(pipeline, [ONE], RebuildFrom.CHANGELOG, spark=harness._spark, progress=harness.lines.append)
-    fresh(harness).settle()
-    assert not check_files(fresh(harness).pipeline).damaged
-    assert shown(harness, ("snapshot", *ONE.path)) == shown(whole, ("snapshot", *ONE.path))
 
 
 @pytest.mark.more
