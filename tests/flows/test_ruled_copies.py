@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 
 from dts_assets.flows import kept_copies
-from dts_assets.flows.copies import cancel_copies
-from dts_assets.flows.find_work import find_work
 from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.plain_values import find_plain_values, replace_plain_values
@@ -415,27 +412,3 @@ def test_copies_have_the_rules_of_the_table_that_their_rows_come_to(routes: dict
     add_tables(harness.pipeline, [table], progress=harness.lines.append)
     (paused,) = harness.pipeline.ledger.paused_tables()
     assert "--table bank.items" in paused.reason
-
-
-def test_a_cancelled_copy_leaves_the_disk(bench: Bench) -> None:
-    source, _ = source_of()
-    harness = opened(bench, source)
-    copy_rows(harness, TABLE, [source_of()[1]], finished=False)
-    assert plain_files(harness) == {"copies"}
-    (given_up,) = cancel_copies(harness.pipeline, [ITEMS])
-    assert harness.rows("copies", "bank", "items") == []
-    harness.settle()
-    reports = maintain(
-        harness.pipeline,
-        only=[Step.EXPIRY],
-        spark=this_process,
-        progress=harness.lines.append,
-        now=datetime.now(UTC) + timedelta(days=3),
-    )
-    assert [one.failed for one in reports] == [()]
-    assert "copies" not in plain_files(harness)
-    (one,) = harness.pipeline.ledger.copied_tables()
-    assert (one.copy, one.state) == (given_up.copy, CopyState.CANCELLED)
-    assert not one.is_bounded
-    assert find_work(harness.pipeline).nothing
-    assert re.fullmatch("[0-9a-f]{12}", one.copy)
