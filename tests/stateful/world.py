@@ -34,7 +34,7 @@ _FLOWS_WITH_TASKS = (
     "redelivered",
     "compaction",
     "snapshot_merges",
-    "ruled_changelogs",
+    "rewritten_files",
 )
 
 Say = Callable[[str], None]
