@@ -26,6 +26,7 @@ from rich.text import Text
 from dts_assets.cli.output import take_over_output
 from dts_assets.errors import ConfigErrors, DtsAssetsError
 from dts_assets.errors.machine import MissingPackageError
+from dts_assets.errors.unexpected import without_values
 from dts_assets.flows.preflight import find_troubles, unfetched_jars
 from dts_assets.flows.source_preflight import all_findings
 from dts_assets.model.failures import Failure, exit_code_of, sentences_of
@@ -100,9 +101,10 @@ class _Commands(click.Group):
             if isinstance(found, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
             error = explained_trouble(found)
-            if error is None and shows_tracebacks():
-                raise
-            ctx.exit(_told(found, error, f"dts-assets {ctx.invoked_subcommand}"))
+            if error is not None or not shows_tracebacks():
+                ctx.exit(_told(found, error, f"dts-assets {ctx.invoked_subcommand}"))
+            bare = without_values(found)
+        raise bare  # here, where no error is handled whose text Python would print before
 
 
 def _told(found: Exception, error: DtsAssetsError | None, subject: str) -> int:
