@@ -21,12 +21,14 @@ from dts_assets.flows.removal import add_tables, remove_tables
 from dts_assets.model.maintenance import Step
 from dts_assets.model.spans import partition_of_key
 from dts_assets.model.tables import TableId
+from dts_assets.planning import row_removals
 from dts_assets.store import catalog as catalogs
 from dts_assets.store import ledger_files, other_tables
 from tests.flows.damaged import DAMAGES
-from tests.flows.harness import Harness
+from tests.flows.harness import Harness, settle_open
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import items, open_short, three_windows
+from tests.flows.source import write_capture
 
 ONE, TWO = TableId("bank", "", "one"), TableId("bank", "", "two")
 LAYERS = ("changelog", "snapshot", "history")
@@ -105,6 +107,55 @@ def test_a_damaged_file_pauses_its_table_alone_and_the_named_command_restores_it
     assert not check_files(fresh(harness).pipeline).damaged
     for one in LAYERS:
         assert shown(harness, (one, *ONE.path)) == shown(whole, (one, *ONE.path))
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_list_of_deleted_rows_pauses_its_table_and_the_named_command_restores_it(
+    tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages come bit by bit, so that rows of files that stand are deleted by lists."""
+    monkeypatch.setattr(row_removals, "DELETE_FILE_BYTES", 0)
+    monkeypatch.setattr(row_removals, "DELETED_ROW_BYTES", 0)
+    monkeypatch.setattr(row_removals, "MOST_DELETED", 1.1)
+    source = three_windows(items("one"), items("two"))
+    whole = open_short(bench_in_process(tmp_path / "whole", "shop"), tmp_path / "all", source.messages, name="shop")
+    whole.settle()
+    capture = tmp_path / "capture"
+    harness = open_short(
+        bench_in_process(tmp_path / "damaged", "shop"), capture, [], name="shop", complete=False,
+        window={"live": True, "end": None},
+    )  # fmt: skip
+    messages = sorted(source.messages, key=lambda one: (one.time, one.partition, one.offset))
+    bits = [messages[at : at + 6] for at in range(0, len(messages), 6)]
+    while not (deletes := delete_files(harness)):
+        write_capture(capture, bits[0], name=f"left{len(bits)}")
+        del bits[0]
+        settle_open(harness, rounds=8)
+    DAMAGES[damage](deletes[-1])
+    (error,) = check_files(fresh(harness).pipeline).damaged.values()
+    assert (error.path.removeprefix("file://"), error.owner.table) == (str(deletes[-1]), str(ONE))
+    assert f"`dts-assets tables rebuild {ONE} --subscription shop` makes its rows anew" in str(error)
+
+    write_capture(capture, [one for bit in bits for one in bit], name="last")
+    settle_open(fresh(harness), rounds=8)
+    paused = paused_here(harness.pipeline)
+    assert list(paused) == [ONE]
+    assert str(deletes[-1]) in paused[ONE].reason
+    assert shown(harness, ("snapshot", *TWO.path)) == shown(whole, ("snapshot", *TWO.path))
+    resume_tables(harness.pipeline, [ONE])
+    pipeline = fresh(harness).pipeline
+    rebuild_tables(pipeline, [ONE], RebuildFrom.CHANGELOG, spark=harness._spark, progress=harness.lines.append)
+    settle_open(fresh(harness), rounds=8)
+    assert not check_files(fresh(harness).pipeline).damaged
+    assert shown(harness, ("snapshot", *ONE.path)) == shown(whole, ("snapshot", *ONE.path))
+
+
+def delete_files(harness: Harness) -> list[Path]:
+    """The delete files of the snapshot of the first table."""
+    table = harness.pipeline.lake.table(harness.pipeline.path("snapshot", *ONE.path))
+    found = [] if table is None else table.inspect.delete_files()["file_path"].to_pylist()
+    return [Path(one.removeprefix("file://")) for one in found]
 
 
 @pytest.mark.more
