@@ -18,7 +18,7 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 from dagster_shared.error import SerializableErrorInfo
 
 from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
-from dts_assets.cli.idle import AS_NAMED, UP_TO_DATE
+from dts_assets.cli.idle import AS_NAMED, UP_TO_DATE, idle_sentence
 from dts_assets.cli.main import cli
 from dts_assets.defs.assemble import assemble
 from dts_assets.defs.failures import IN_THE_UI, error_code, error_sentence
@@ -348,6 +348,15 @@ def test_a_start_that_lies_ahead_is_named(project: Project) -> None:
     done = run_command(project)
     assert (done.exit_code, UP_TO_DATE in done.output) == (0, False)
     assert "window.start is 2099-01-05 00:00 UTC, and the newest message is of 2026-01-05 00:00 UTC" in done.output
+
+
+@pytest.mark.more
+def test_an_open_window_that_is_followed_is_named_with_its_job(project: Project) -> None:
+    project.configure(live=True, complete=False)
+    ingested(project, level=Completeness.INCOMPLETE)
+    project.register({ORDERS: [("id", "int", True)]})
+    sentence = idle_sentence(project.pipeline)
+    assert sentence.startswith("shop: all 3 closed windows are there. Its open window is followed by the job shop_live")
 
 
 @pytest.mark.more

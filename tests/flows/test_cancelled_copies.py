@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dts_assets.flows.copies import cancel_copies
+from dts_assets.flows.copied_rules import rules_to_pass
+from dts_assets.flows.copies import cancel_copies, unfinished
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.maintenance import maintain
 from dts_assets.flows.this_process import this_process
@@ -19,7 +20,7 @@ from dts_assets.store import expiry
 from tests.flows.copied import copy_rows
 from tests.flows.harness import Bench
 from tests.flows.in_process import bench_in_process
-from tests.flows.test_ruled_copies import ITEMS, TABLE, opened, plain_files, source_of
+from tests.flows.test_ruled_copies import COLUMNS, ITEMS, ROWS, TABLE, opened, plain_files, source_of
 
 
 @pytest.fixture
@@ -49,6 +50,27 @@ def test_a_cancelled_copy_leaves_the_disk(bench: Bench) -> None:
     assert not one.is_bounded
     assert find_work(harness.pipeline).nothing
     assert re.fullmatch("[0-9a-f]{12}", one.copy)
+
+
+@pytest.mark.more
+def test_a_copy_goes_on_under_its_own_rules_alone(bench: Bench) -> None:
+    """Its chunks that were written have passed other rules, or another filter, than those to come would."""
+    source, read = source_of()
+    harness = opened(bench, source, columns=COLUMNS, rows=ROWS)
+    pipeline = harness.pipeline
+    one = copy_rows(harness, TABLE, [read], finished=False)
+    rules = rules_to_pass(pipeline, ITEMS, one.columns)
+    assert unfinished(pipeline, ITEMS, one.columns, one.kind, one.origin, rules) == one
+    assert unfinished(pipeline, ITEMS, one.columns, one.kind, one.origin, replace(rules, passed_filter=None)) is None
+    other = copy_rows(harness, TABLE, [read], finished=False)
+    assert (
+        unfinished(pipeline, ITEMS, one.columns, one.kind, one.origin, replace(rules, passed=rules.passed[1:])) is None
+    )
+    assert {one.copy: one.state for one in pipeline.ledger.copied_tables()} == {
+        one.copy: CopyState.CANCELLED,
+        other.copy: CopyState.CANCELLED,
+    }
+    assert harness.rows("copies", "bank", "items") == []
 
 
 @pytest.mark.more

@@ -56,12 +56,18 @@ def case_of(**settings: Any) -> Case:
     return Case((tuple(source.messages),), values, extra={"rows.csv": f"id,n,note\n{rows}".encode()})
 
 
-def lake_of(codes: Codes, commit: str | None, folder: Path, **settings: Any) -> Place:
-    """A lake that a code has made, with windows from before and behind the copy."""
+def place_of(folder: Path, **settings: Any) -> Place:
+    """A lake to be made, with the file that a table is copied from."""
     case = case_of(**settings)
     place = placed(case, folder / "lake", written(case, folder / "pieces"))
     (place.folder / "files").mkdir()
     (place.folder / "rows.csv").rename(place.folder / "files" / "bank.items.csv")
+    return place
+
+
+def lake_of(codes: Codes, commit: str | None, folder: Path, **settings: Any) -> Place:
+    """A lake that a code has made, with windows from before and behind the copy."""
+    place = place_of(folder, **settings)
     code = codes.of(commit) if commit else codes.present
     make_lake(code, place.config, *place.whole(), copy(), settle(), variables=ENVIRONMENT)
     return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from dts_assets.cli.main import cli
 from dts_assets.flows import kept_copies
 from dts_assets.model.copied_tables import CopyState
 from dts_assets.model.version import CODE_VERSION
+from dts_assets.store import expiry
 from tests.flows.aging import AGES, DAYS, START, Days
+from tests.flows.plain_values import plain_values
 from tests.flows.short import LANES
 from tests.versions.base import BASE
 from tests.versions.captures import ENVIRONMENT, Case
 from tests.versions.lakes import Place, placed, rows_alone, written
-from tests.versions.made_by import Codes, Step, add, edited, make_lake, remove, settle
-from tests.versions.test_copies import ITEMS, lake_of, pipeline_of, plain
+from tests.versions.made_by import Codes, Step, add, copy, edited, make_lake, remove, settle
+from tests.versions.test_copies import ITEMS, lake_of, pipeline_of, place_of, plain
 
 pytestmark = pytest.mark.more
 
@@ -80,6 +83,53 @@ def test_copies_that_a_removal_left_go_with_a_run_that_has_nothing_to_do(codes: 
     done = CliRunner().invoke(cli, ["run", "--config", str(older.config)])
     assert done.exit_code == 0, done.output
     assert "copies" not in plain(older)
+
+
+KEY = "the-key-of-a-person"
+BOUNDED = {
+    "dts_assets/flows/file_copies.py": (
+        "kind, found.origin, [CopiedChunk(0, None, None)])",
+        f"kind, found.origin, [CopiedChunk(0, '{KEY}', None)])",
+    ),
+}
+"""A copy by chunks, as from a database: no test has a server for the base commit."""
+
+GIVEN_UP = {
+    **BOUNDED,
+    "dts_assets/flows/copies.py": (
+        "    return change(pipeline, copied.copy, whole)",
+        "    give_up(pipeline, copied)\n    return change(pipeline, copied.copy, whole)",
+    ),
+}
+"""A copy that a person cancels behind its last chunk."""
+
+
+CANCELLED = "a note of the cancelled copy"
+
+
+def layers_with(place: Place, mark: str) -> set[str]:
+    """The layers of which a file, of any version, holds a text."""
+    return {Path(name).parts[1] for name in plain_values(place.folder / "lake", [mark])}
+
+
+def test_files_of_old_copies_go_with_a_run_that_has_nothing_to_do(
+    codes: Codes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds of chunks leave the ledger, and the rows of a copy that was given up leave the disk: nobody calls maintenance."""
+    monkeypatch.setattr(expiry, "KEEP_FOR", timedelta(0))
+    older, base = place_of(tmp_path), codes.of(BASE)
+    rows = older.folder / "files" / "bank.items.csv"
+    there = rows.read_text("utf-8")
+    rows.write_text(f"id,n,note\n70,70,{CANCELLED}\n", "utf-8")
+    given_up = edited(base, tmp_path / "given-up", GIVEN_UP)
+    make_lake(given_up, older.config, *older.whole(), copy(), variables=ENVIRONMENT)
+    rows.write_text(there, "utf-8")
+    make_lake(edited(base, tmp_path / "bounded", BOUNDED), older.config, copy(), settle(), variables=ENVIRONMENT)
+    assert layers_with(older, CANCELLED) == {"copies"}
+    assert "copied_tables" in layers_with(older, KEY)
+    run(older)
+    assert layers_with(older, CANCELLED) == set()
+    assert "copied_tables" not in layers_with(older, KEY)
 
 
 # Windows whose entries have left
