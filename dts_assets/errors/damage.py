@@ -11,6 +11,9 @@ from urllib.parse import unquote
 from dts_assets.errors import LakeError
 
 _LAYERS = ("changelog", "snapshot", "history", "sql")
+_NAMED = (*_LAYERS, "copies")
+"""The words before the name of a table in asset keys; copies are of no layer, and nothing makes them again."""
+
 _FOLDERS = ("data", "metadata")
 _SCHEME = re.compile(r"^(file:/*(?=/)|[a-z0-9]+://)")
 _METADATA = (".avro", ".json", ".json.gz")
@@ -63,16 +66,16 @@ class FileOwner:
             return cls()
         location, is_rows = parts[:folder], parts[folder] == "data"
         for length in (4, 5):  # a subscription, a layer, a database and a table, or a schema between them
-            if len(location) >= length and location[1 - length] in _LAYERS:
+            if len(location) >= length and location[1 - length] in _NAMED:
                 return cls._of_key(location[-length:], is_rows=is_rows)
         return cls._of_key(location[-2:], is_rows=is_rows)
 
     @classmethod
     def _of_key(cls, key: Sequence[str], *, is_rows: bool) -> FileOwner:
-        if len(key) > 2 and key[1] in _LAYERS:
+        if len(key) > 2 and key[1] in _NAMED:
             # A dot in a part stays written as %2E: with others the name could be of two tables.
             parts = (part if "%2E" in part.upper() else unquote(part) for part in key[2:] if part != "%")
-            return cls(key[0], key[1], ".".join(parts), is_rows)
+            return cls(key[0], key[1] if key[1] in _LAYERS else "", ".".join(parts), is_rows)
         return cls(key[0] if len(key) > 1 else "", "", key[-1] if key else "", is_rows)
 
     @property

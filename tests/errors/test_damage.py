@@ -38,3 +38,14 @@ def test_the_commands_have_the_subscription_and_names_that_a_shell_and_the_comma
     assert "`dts-assets tables rebuild 'my bank.a%2Eb' --subscription shop`" in said
     remember_folders(("shop", "entries"), ["s3://lake/y"])
     assert "materialize shop/entries" in str(DamagedFileError("s3://lake/y/data/1.parquet", "it is empty"))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("name", ["raw_envelopes", "entries"])
+def test_a_copied_table_with_the_name_of_a_table_of_ours_is_not_made_again(name: str, *, known: bool) -> None:
+    folder = f"s3://lake/shop/copies/bank/{name}"
+    if known:
+        remember_folders(("shop", "copies", "bank", name), [folder])
+    owner = FileOwner.of(f"{folder}/data/1.parquet")
+    assert (owner, owner.is_of_one_table) == (FileOwner("shop", "", f"bank.{name}", is_rows=True), False)
+    assert owner.way_out.startswith("Nothing restores it but a copy of the lake")
