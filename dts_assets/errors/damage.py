@@ -12,7 +12,7 @@ from dts_assets.errors import LakeError
 
 _LAYERS = ("changelog", "snapshot", "history", "sql")
 _NAMED = (*_LAYERS, "copies")
-"""The words before the name of a table in asset keys; copies are of no layer, and nothing makes them again."""
+"""The words before the name of a table in asset keys. Copies are of no layer, and nothing makes them again."""
 
 _FOLDERS = ("data", "metadata")
 _SCHEME = re.compile(r"^(file:/*(?=/)|[a-z0-9]+://)")
