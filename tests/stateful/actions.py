@@ -28,6 +28,7 @@ from tests.flows.source_tables import BIGINT, DOUBLE, INT, MONEY, TEXT, Field
 from tests.stateful import hostile
 from tests.stateful.action import REFUSALS, Action, Operator, tried, work_of
 from tests.stateful.children import in_children
+from tests.stateful.copying import CopyTable
 from tests.stateful.hostile import glob_of, quoted
 from tests.stateful.moves import Move
 from tests.stateful.on_tables import Add, BreakTable, Maintain, Pause, Rebuild, Remove, Resume
@@ -354,7 +355,7 @@ WEIGHTS: Final[dict[type[Action], int]] = {
     Write: 20, Statement: 6, Restart: 6, FailOver: 4, Repeat: 4, Damage: 4,
     Materialize: 14, Backfill: 4, Stop: 7, Race: 4, Settings: 5, Redrive: 2, RollBack: 3, Expire: 3, LoseRegistry: 2, Pause: 3,
     Resume: 3, Remove: 3, Add: 3, Rebuild: 3, Shown: 5, BreakTable: 4, Trouble: 6, Run: 9,
-    Maintain: 4, Move: 8,
+    Maintain: 4, Move: 8, CopyTable: 6,
 }  # fmt: skip
 
 

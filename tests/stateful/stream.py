@@ -179,7 +179,7 @@ class Stream(Source):
         if lanes is None:
             self.send_all()
         last = len(self.transactions) - 1
-        position = self._place(last, len(self.transactions[last].events) - 1)
+        position = self.end_of(last)
         event = pb.CheckpointEvent(syncedGtid=self._synced_set(), fileName=_file(position[0]), position=position[1])
         for lane in chosen:
             self.send_lane(lane)
@@ -348,6 +348,10 @@ class Stream(Source):
                 entry = pb.Entry(header=header, event=event.bodies[lane])
                 self._lanes[lane].waiting.append((entry.SerializeToString(), list(event.effects.get(lane, []))))
         self._unsent.add(number)
+
+    def end_of(self, number: int) -> Position:
+        """The position at which a transaction ends in the present server's binlog."""
+        return self._place(number, len(self.transactions[number].events) - 1)
 
     def _place(self, number: int, event: int) -> Position:
         return self._binlogs[self._server].place(number, event)

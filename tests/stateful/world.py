@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,13 +15,16 @@ from unittest import mock
 from dts_assets.errors import DtsAssetsError
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.removal import add_tables
+from dts_assets.model.copied_tables import CopyKind, CopyState
 from dts_assets.model.ledger_rows import PausedTable
 from dts_assets.model.spans import Span
 from dts_assets.model.windows import Window
 from dts_assets.store import expiry
+from tests.flows.copied import Read
 from tests.flows.forgetful import here, shared_here
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import EVERY, START
+from tests.flows.source_tables import Table
 from tests.stateful import hostile
 from tests.stateful.marked import RULES, persons
 from tests.stateful.stream import Stream
@@ -62,6 +65,17 @@ class Shape:
         )
 
 
+@dataclass(frozen=True)
+class MadeCopy:
+    """A copy of a table: its time, its columns then, the rows that were read, and what became of it."""
+
+    at: datetime
+    table: Table
+    reads: tuple[Read, ...]
+    kind: CopyKind
+    state: CopyState
+
+
 @dataclass
 class World:
     """One subscription with its source. Settings change by opening it again."""
@@ -75,6 +89,9 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     set_back: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Tables that were set back to an earlier version, with the version that they stood at."""
+
+    copies: dict[str, MadeCopy] = field(default_factory=dict)
+    """The copies that were made beside the stream, by their names in this world's lake."""
 
     lines: list[str] = field(default_factory=list)
     """What runs have printed."""
