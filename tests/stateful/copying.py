@@ -19,8 +19,8 @@ from tests.stateful.marked import PERSONS
 from tests.stateful.stream import Stream
 from tests.stateful.world import MadeCopy, World
 
-_CANCELLED: Final = 0.25
-_UNFINISHED: Final = 0.2
+ENDS: Final = (CopyState.COPIED, CopyState.COPIED, CopyState.CANCELLED, CopyState.READING)
+"""What may become of a copy: half of them are whole, some are given up, some are never finished."""
 
 
 class CopyTable(Operator):
@@ -36,6 +36,7 @@ class CopyTable(Operator):
         random, harness = self.random, world.open()
         if PERSONS in world.removed(harness):
             return "nothing: the table is removed"
+        state = random.choice(ENDS)
         table = world.stream.tables[PERSONS]
         world.stream.later(1.0)  # each copy has a time of its own
         made = MadeCopy(
@@ -43,23 +44,25 @@ class CopyTable(Operator):
             Table(PERSONS, list(table.columns)),
             tuple(_reads(world.stream, random)),
             random.choice((CopyKind.BOOTSTRAP, CopyKind.RESYNC)),
-            random.choices(
-                (CopyState.CANCELLED, CopyState.READING, CopyState.COPIED),
-                (_CANCELLED, _UNFINISHED, 1 - _CANCELLED - _UNFINISHED),
-            )[0],
+            state,
         )
-        world.copies[made_again(harness, made)] = made
+        name = f"{len(world.copies):012x}"
+        world.copies[name] = made
+        made_again(harness, name, made)
         return f"{made.kind}, {sum(len(one.rows) for one in made.reads)} rows, {made.state}"
 
 
-def made_again(harness: Harness, made: MadeCopy) -> str:
-    """Make a copy in a lake, at the time at which it was made first; return the name that it has there."""
+def made_again(harness: Harness, name: str, made: MadeCopy) -> None:
+    """Make a copy in a lake, under the name and at the time that it has in every lake."""
     clock = SimpleNamespace(now=lambda zone: made.at)
-    with mock.patch.object(copies, "datetime", clock), mock.patch.object(jdbc_rows, "datetime", clock):
-        done = copy_rows(harness, made.table, made.reads, made.kind, finished=made.state is CopyState.COPIED)
+    names = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=name))
+    with (
+        mock.patch.multiple(copies, datetime=clock, uuid=names),
+        mock.patch.object(jdbc_rows, "datetime", clock),
+    ):
+        copy_rows(harness, made.table, made.reads, made.kind, finished=made.state is CopyState.COPIED)
         if made.state is CopyState.CANCELLED:
             cancel_copies(harness.pipeline, [table_id(made.table.name)])
-    return done.copy
 
 
 def copy_afresh(world: World, fresh: Harness) -> None:
@@ -67,7 +70,7 @@ def copy_afresh(world: World, fresh: Harness) -> None:
     there = {one.copy: one.state for one in world.open().pipeline.ledger.copied_tables()}
     for name, made in world.copies.items():
         if there[name] is not CopyState.DROPPED:
-            made_again(fresh, made)
+            made_again(fresh, name, made)
 
 
 def _reads(stream: Stream, random: Random) -> list[Read]:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from tests.flows.harness import Bench
 from tests.stateful.action import Action
@@ -17,6 +18,9 @@ from tests.stateful.world import Say, World
 
 Numbered = tuple[int, Action]
 """An action and its number in the plan of its seed."""
+
+_LINES: Final = 6
+"""Lines of a finding that are said at once: a stack ends with its error."""
 
 
 @dataclass
@@ -50,6 +54,8 @@ def play(bench: Bench, seed: int, actions: Sequence[Numbered], *, say: Say = lam
             played.finding = Finding(f"{name.split()[-1]} ended in {type(error).__name__}", traceback.format_exc())
         if played.finding is not None:
             say(f"  {name}: FOUND {played.finding.kind}")
+            for line in played.finding.detail.strip().splitlines()[-_LINES:]:
+                say(f"    {line}")
             return False
         say(f"  {name}: {said}  ({time.monotonic() - began:.1f} s)")
         return True

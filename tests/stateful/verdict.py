@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger, unusable_tables
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import LAYERS
+from dts_assets.flows.reached_rules import passed_by
 from dts_assets.model.added_columns import AUDITED, DELETED_AT
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.problems import ProblemCode
+from dts_assets.model.tables import TableId
 from dts_assets.planning.cuts import frontier, window_cut
 from tests.flows.expected_history import assert_histories_hold
 from tests.flows.expected_soft import assert_soft_snapshots_hold
@@ -34,6 +36,9 @@ NOT_CONTENT = {"made_by", "chain", "refreshes", "resume", "run", "closed_by"}
 
 ADDED = {DELETED_AT, *AUDITED}
 """Columns that are null in all rows while nobody asks for them."""
+
+EMPTIED = "passport: None, "
+"""The column of persons that is dropped, as rows show it that have it no more."""
 
 
 @dataclass
@@ -104,7 +109,8 @@ def check_fresh(world: World) -> str:
     harness, fresh = world.open(), world.open(name=f"{world.name}_fresh")
     copy_afresh(world, fresh)
     fresh.settle()
-    mine, other = (_everything(one, is_soft=world.is_soft) for one in (harness, fresh))
+    passed = {table for table in known_tables(harness.pipeline) if passed_by(harness.pipeline, table)}
+    mine, other = (everything(one, passed, is_soft=world.is_soft) for one in (harness, fresh))
     if mine.keys() != other.keys():
         raise Finding("other tables than a fresh lake", f"{sorted(mine.keys() ^ other.keys())}")
     for name in sorted(mine):
@@ -149,8 +155,19 @@ def _moved_marks(world: World, folders: list[Path]) -> list[str]:
     return plain_places(folders, world.lines, marks=MOVED_MARKS)
 
 
-def _everything(harness: Harness, *, is_soft: bool) -> dict[str, Counter[str]]:
+def everything(harness: Harness, passed: Collection[TableId], *, is_soft: bool) -> dict[str, Counter[str]]:
+    """All rows of a lake by table.
+
+    The fresh lake knew of all rules when it decoded rows. In tables whose rows ``passed`` the rules of others later, a column
+    that is dropped stays, empty, and a window keeps the hash of its rows as they were decoded. Neither is compared.
+    """
     found = harness.everything(without=NOT_CONTENT if is_soft else NOT_CONTENT | ADDED)
+    ruled = {".".join(table.path) for table in passed}
+    for name in (one for one in found if one.partition(".")[2] in ruled):
+        found[name] = [row.replace(EMPTIED, "") for row in found[name]]
+    counts = harness.pipeline.ledger.window_tables()
+    unruled = (row if row.table not in passed else replace(row, row_hash=0) for row in counts)
+    found["window_tables"] = [repr(replace(row, run="")) for row in unruled]
     return {name: Counter(rows) for name, rows in found.items() if rows}
 
 

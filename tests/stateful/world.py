@@ -91,7 +91,7 @@ class World:
     """Tables that were set back to an earlier version, with the version that they stood at."""
 
     copies: dict[str, MadeCopy] = field(default_factory=dict)
-    """The copies that were made beside the stream, by their names in this world's lake."""
+    """The copies that were made beside the stream, by their names."""
 
     lines: list[str] = field(default_factory=list)
     """What runs have printed."""
