@@ -206,7 +206,7 @@ def measure(case: Case, *, turns: int, seed: int, size: int) -> Measured:
     else:
         array = messages(case, size=size, seed=seed)
     payloads = array.to_pylist()
-    shape = wire.entries(array).shapes[0]
+    shape = next(iter(wire.entries(array).shapes))
     columns = tuple(
         Column(one.name, wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key)
         for one in shape.columns

@@ -33,7 +33,8 @@ from benchmarks.command import Options, finish, least_in_turns, load, processor_
 from benchmarks.snapshot import HOUR, TABLE, Subject
 from benchmarks.traffic import START
 from benchmarks.workbench import Recording, Workbench
-from dts_assets.flows.known_tables import register_shapes, stored_shapes
+from dts_assets.flows.known_tables import register_shapes
+from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.layers import SNAPSHOT, LayerWork
 from dts_assets.flows.moment_costs import costs_of
 from dts_assets.flows.moments import make_tables, plan_moment
@@ -45,7 +46,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.frontier import Consistency, Frontier
 from dts_assets.model.ledger_rows import Counts, Cut, IngestWindow, RawWindow, TableShapeRow
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.runs import Run, ServerRange
 from dts_assets.model.spans import Cell
@@ -92,7 +93,7 @@ class Dated(Subject):
         """Write the marks of the first window, and the table's columns."""
         self.mark(0, 0)
         shapes = tuple(ColumnShape(one.name, SOURCE_TYPES[one.type], one.is_key) for one in self.columns)
-        row = TableShapeRow(0, START, self.table, shapes, SourcePosition(0, 1, 0), CODE_VERSION)
+        row = TableShapeRow(0, START, self.table, shapes, ServerPosition(1, 0), CODE_VERSION)
         self.pipeline.ledger.replace_table_shapes([Cell(0, self.pipeline.grid.at(0))], [row])
         register_shapes(self.pipeline, stored_shapes(self.pipeline.ledger.table_shapes()))
 

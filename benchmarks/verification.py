@@ -25,7 +25,8 @@ from benchmarks.snapshot import TABLE, Subject
 from benchmarks.traffic import START
 from benchmarks.workbench import Recording, Workbench
 from dts_assets.flows.compared_tables import compared_table
-from dts_assets.flows.known_tables import register_shapes, stored_shapes
+from dts_assets.flows.known_tables import register_shapes
+from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.layers import SNAPSHOT, LayerWork
 from dts_assets.flows.snapshots import advance_rows
 from dts_assets.flows.tables_plan import MARKED
@@ -36,7 +37,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.database_places import DatabasePlace
 from dts_assets.model.frontier import Consistency, Frontier
 from dts_assets.model.ledger_rows import Cut, TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.problems import Completeness
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -86,7 +87,7 @@ def _mark(subjects: Sequence[Dated], rows: int) -> None:
     subjects[0].mark(0, 0)
     subjects[0].mark(1, 0)
     shapes = tuple(ColumnShape(one.name, SOURCE_TYPES[one.type], one.is_key) for one in columns)
-    told = [TableShapeRow(0, START, one.table, shapes, SourcePosition(0, 1, 0), CODE_VERSION) for one in subjects]
+    told = [TableShapeRow(0, START, one.table, shapes, ServerPosition(1, 0), CODE_VERSION) for one in subjects]
     pipeline.ledger.replace_table_shapes([Cell(0, window)], told)
     register_shapes(pipeline, stored_shapes(told))
     pipeline._lake_shape.remember_first_window(START)

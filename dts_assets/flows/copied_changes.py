@@ -48,11 +48,17 @@ def take_copies(pipeline: Pipeline, windows: Sequence[Window]) -> None:
     counting = copies_in_force(placed)
     for start in sorted(set(taken.values())):
         mine = [one for one in counting if taken.get(one.copy, one.window_start) == start]
-        rows = [TableShapeRow(NO_KAFKA_PARTITION, start, one.table, one.columns, one.low, CODE_VERSION) for one in mine]
+        rows = [_described(one, start) for one in mine]
         pipeline.ledger.replace_table_shapes([Cell(NO_KAFKA_PARTITION, by_start[start])], rows)
     pipeline.ledger.change_copied_tables(
         lambda rows: [replace(one, window_start=taken.get(one.copy, one.window_start)) for one in rows]
     )
+
+
+def _described(one: CopiedTable, start: datetime) -> TableShapeRow:
+    """Return the columns of a copied table as a window describes them."""
+    place = None if one.low is None else one.low.at_server
+    return TableShapeRow(NO_KAFKA_PARTITION, start, one.table, one.columns, place, CODE_VERSION)
 
 
 def copied_tasks(

@@ -15,6 +15,7 @@ from dts_assets.flows.compaction import compact_cells
 from dts_assets.flows.ingest_tasks import EntriesResult, EntriesTask, decode_entries
 from dts_assets.flows.judged import QuarantineRows, quarantine_rows
 from dts_assets.flows.known_tables import register_shapes
+from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.looks import raw_marks
 from dts_assets.flows.open_windows import FilesFound, files_of_cells, find_files, replace_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -38,7 +39,6 @@ from dts_assets.planning.ingest_marks import entries_mark
 from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.message_retention import Unmakeable
 from dts_assets.planning.open_sets import disagreeing, left_open_by, open_before, with_windows_before
-from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.file_stores import FileStore
@@ -93,8 +93,8 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     rows = plan.marks(results, run)
     _require_no_fewer(pipeline, unmakeable.removed, plan, results, rows)
     _take_back_marks(pipeline, plan, rows, turn)
-    _commit(pipeline, results, plan.appends, found, turn)
-    new_tables = register_shapes(pipeline, merge_shapes(result.shapes for result in results.values()))
+    shapes = _commit(pipeline, results, plan.appends, found, turn)
+    new_tables = register_shapes(pipeline, stored_shapes(shapes))
     pipeline.ledger.replace_windows(plan.cells, list(rows.values()), turn=turn)
     compact_cells(pipeline, _scattered(rows.values()), plan.raw, spark=spark, progress=progress)
     entries = sum(rows[cell].counts.entries - plan.stored_entries(cell) for cell in plan.cells)
@@ -393,8 +393,11 @@ def _commit(
     appends: Mapping[Cell, IngestWindow],
     found: Mapping[str, FilesFound],
     turn: Turn,
-) -> None:
-    """Commit entries, quarantine and shapes, in this order; the ledger's marks come after them."""
+) -> list[TableShapeRow]:
+    """Commit entries, quarantine and shapes, in this order, and return the shapes.
+
+    The ledger's marks come after them.
+    """
     files = {cell: result.files for cell, result in results.items()}
     replace_cells(pipeline, pipeline.path("entries"), files, appends, found=found["entries"])
     rejected = {cell: result.quarantine_files for cell, result in results.items()}
@@ -406,9 +409,10 @@ def _commit(
             cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
         )
         for cell, result in results.items()
-        for shape, position in sorted(result.shapes.items(), key=lambda item: (item[0].table, item[1]))
+        for shape, position in result.shapes.items()
     ]
     pipeline.ledger.replace_table_shapes(results, shapes, turn=turn)
+    return shapes
 
 
 def _scattered(rows: Iterable[IngestWindow]) -> list[IngestWindow]:

@@ -14,7 +14,6 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import RULES, related_tables
 from dts_assets.flows.stored_statements import stored_statements
-from dts_assets.flows.told_shards import told_of_shards
 from dts_assets.model.column_rules import RuleKind, RuleOf
 from dts_assets.model.columns import Column, mysql_type, widened
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
@@ -282,9 +281,13 @@ class FollowedTables:
     @cached_property
     def _told(self) -> tuple[ToldShapes, ...]:
         shapes, counts = self._ledger_rows
-        shards, mine = {*self._shards}, self.pipeline.settings.routes.lake_table
-        told = told_of_shards((row for row in shapes if row.table in shards), counts, self._statements, mine)
-        return (*told_shapes(counts, shapes), *told)
+        routes = self.pipeline.settings.routes
+
+        def named(source: TableId) -> tuple[TableId, Shard]:
+            table, shard = routes.named(source)
+            return (table, shard) if shard else (source, ())
+
+        return tuple(told_shapes(counts, shapes, named))
 
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dts_assets.model.ledger_rows import ServerPositions
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition
 from dts_assets.model.spans import Cell
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, Decoded
 from dts_assets.sources.source import Source
@@ -115,16 +115,16 @@ class EntriesTask:
 class EntriesResult:
     """The entries that a task wrote, and the facts of the whole cell, earlier readings of it included.
 
-    ``shapes`` has the first position of each table's columns, ``changes`` counts the row changes and ``latest_event`` is the
-    greatest event time. ``decoder`` names the parser and its version; ``seconds`` is how long the task took, by the clock of
-    the worker.
+    ``shapes`` has the place of the first event with each table's columns, ``changes`` counts the row changes and ``latest_event``
+    is the greatest event time. ``decoder`` names the parser and its version; ``seconds`` is how long the task took, by the clock
+    of the worker.
     """
 
     cell: Cell
     files: tuple[WrittenFile, ...]
     quarantine_files: tuple[WrittenFile, ...]
     decoded: Decoded
-    shapes: Mapping[TableShape, SourcePosition]
+    shapes: Mapping[TableShape, ServerPosition]
     changes: int
     latest_event: datetime | None
     decoder: str

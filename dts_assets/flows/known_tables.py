@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
+from dts_assets.flows.lake_shapes import lake_shapes, stored_shapes
+from dts_assets.flows.last_columns import by_name, key_names, keyed_as_told, names_of, spelled_as_told
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
@@ -19,16 +20,13 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.helper_tables import helped_table
-from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import routed_columns
 from dts_assets.model.row_filters import RowFilter, columns_of
 from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
-from dts_assets.planning.column_names import ColumnNames, named_columns, spelled_as_last
+from dts_assets.planning.column_names import ColumnNames, named_columns
 from dts_assets.planning.column_types import ColumnTypes, column_types
-from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.store.registry import (
     RegisteredColumn,
     RegisteredTable,
@@ -42,8 +40,8 @@ if TYPE_CHECKING:
     from dts_assets.flows.following import ChangesOrigin
 
 
-def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition]) -> tuple[TableId, ...]:
-    """Add the tables and columns of some shapes to the registry, and return the new tables.
+def register_shapes(pipeline: Pipeline, shapes: Iterable[TableShape]) -> tuple[TableId, ...]:
+    """Add the tables and columns of some shapes, in the order of the source, to the registry; return the new tables.
 
     A column gets the type that holds what all shapes say, as text where no other type does. A registry file that was lost gets
     all shapes of the ledger first, because a file with some tables or columns alone would look whole. The ledger has the shapes
@@ -51,16 +49,19 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
     """
     before = _registered_tables(pipeline)
     if lost := before is None:
-        shapes, before = merge_shapes([stored_shapes(pipeline.ledger.table_shapes()), shapes]), {}
+        shapes, before = [*stored_shapes(pipeline.ledger.table_shapes()), *shapes], {}
     shapes, sources = _routed(pipeline, shapes, lost=lost)
     found: dict[TableId, dict[str, RegisteredColumn]] = {}
     known: dict[TableId, dict[str, RegisteredColumn]] = {}
-    for shape in sorted(shapes, key=lambda one: (shapes[one], one.table)):
+    for shape in shapes:
         if shape.table not in known:
-            known[shape.table] = _by_name(before.get(shape.table))
+            known[shape.table] = by_name(before.get(shape.table))
         _add_shape(pipeline, shape, found.setdefault(shape.table, {}), known[shape.table])
-    spelled = _spelled_as_last(pipeline, found, known, shapes)
-    keyed = _keyed_as_last(pipeline, spelled, before, shapes)
+    all_sources = {
+        table: {*sources.get(table, ()), *(before[table].sources if table in before else ())} for table in found
+    }
+    spelled = spelled_as_told(pipeline, found, known, shapes, all_sources)
+    keyed = keyed_as_told(pipeline, spelled, before, shapes, all_sources)
     _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources)
     if lost:
         register_removed(pipeline)
@@ -68,46 +69,22 @@ def register_shapes(pipeline: Pipeline, shapes: Mapping[TableShape, SourcePositi
 
 
 def _routed(
-    pipeline: Pipeline, shapes: Mapping[TableShape, SourcePosition], *, lost: bool
-) -> tuple[dict[TableShape, SourcePosition], dict[TableId, tuple[TableId, ...]]]:
+    pipeline: Pipeline, shapes: Iterable[TableShape], *, lost: bool
+) -> tuple[tuple[TableShape, ...], dict[TableId, tuple[TableId, ...]]]:
     """Return shapes of source tables as shapes of lake tables, without tables that are not decoded.
 
     Those that were decoded once are among them for a ``lost`` registry. Beside them stand the source tables of other names.
     """
-    routes, found, sources = (
-        pipeline.settings.routes,
-        list[dict[TableShape, SourcePosition]](),
-        dict[TableId, set[TableId]](),
-    )
-    for shape, position in shapes.items():
+    routes, found, sources = pipeline.settings.routes, dict[TableShape, None](), dict[TableId, set[TableId]]()
+    for shape in shapes:
         if pipeline.settings.tables.takes(shape.table) or (
             lost and not routes and pipeline.is_stored(CHANGELOG, shape.table)
         ):
             table = routes.lake_table(shape.table)
-            found.append({TableShape(table, routed_columns(routes, shape.table, shape.columns)): position})
+            found[TableShape(table, routed_columns(routes, shape.table, shape.columns))] = None
             sources.setdefault(table, set()).add(shape.table)
     others = {table: tuple(sorted(some)) for table, some in sources.items() if some != {table}}
-    return merge_shapes(found), others
-
-
-def lake_shapes(pipeline: Pipeline, windows: Sequence[Window] | None = None) -> list[TableShapeRow]:
-    """Return the shapes that the ledger has of some windows (None: of all), as shapes of lake tables.
-
-    Those of tables that are not decoded are left out.
-    """
-    return routed_shapes(pipeline, pipeline.ledger.table_shapes(windows))
-
-
-def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableShapeRow]:
-    """Return shapes of source tables as :func:`lake_shapes` has them."""
-    settings, routes = pipeline.settings, pipeline.settings.routes
-    if not routes:
-        return rows
-    return [
-        replace(row, table=routes.lake_table(row.table), columns=routed_columns(routes, row.table, row.columns))
-        for row in rows
-        if settings.tables.takes(row.table)
-    ]
+    return tuple(found), others
 
 
 def _add_shape(
@@ -121,7 +98,7 @@ def _add_shape(
     Both are by name without case.
     """
     described = {column.name: column for column in shape.columns}
-    there = [_names_of(column) for column in {**known, **columns}.values()]
+    there = [names_of(column) for column in {**known, **columns}.values()]
     ignores_case = pipeline.settings.traits.ignores_case and not shape.table.schema
     named = named_columns(there, list(described), ignores_case=ignores_case)
     for column, names in zip(described.values(), named, strict=True):
@@ -129,99 +106,18 @@ def _add_shape(
         columns[key] = _registered(pipeline, shape.table, column, names, columns.get(key) or known.get(key))
 
 
-def _spelled_as_last(
-    pipeline: Pipeline,
-    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
-    before: Mapping[TableId, Mapping[str, RegisteredColumn]],
-    shapes: Iterable[TableShape],
-) -> dict[TableId, dict[str, RegisteredColumn]]:
-    """Return columns with the spelling of their latest event over all windows, whichever window this run is of.
-
-    The ledger is read where it may say otherwise: where a spelling is new, or is not the last one.
-    """
-    made = {table: dict(columns) for table, columns in found.items()}
-    described = {(shape.table, column.name) for shape in shapes for column in shape.columns}
-    doubtful = {
-        (table, key)
-        for table, columns in found.items()
-        for key, column in columns.items()
-        if column.spellings[1:]
-        and (
-            any((table, name) in described for name in column.spellings[:-1])
-            or column.spellings != _spellings(before.get(table, {}).get(key))
-        )
-    }
-    if not doubtful:
-        return made
-    seen: dict[tuple[TableId, str], tuple[datetime, SourcePosition]] = {}
-    for row in lake_shapes(pipeline):
-        place = row.window_start, row.first_position or SourcePosition(0, 0, 0)
-        for shown in row.columns:
-            seen[row.table, shown.name] = max(place, seen.get((row.table, shown.name), place))
-    for table, key in doubtful:
-        column = made[table][key]
-        names = spelled_as_last(_names_of(column), partial(_place_of, seen, table))
-        made[table][key] = replace(column, name=names.lake, spellings=names.source)
-    return made
-
-
-def _keyed_as_last(
-    pipeline: Pipeline,
-    found: Mapping[TableId, Mapping[str, RegisteredColumn]],
-    before: Mapping[TableId, RegisteredTable],
-    shapes: Iterable[TableShape],
-) -> dict[TableId, dict[str, RegisteredColumn]]:
-    """Return columns with the primary key of the latest event, whichever windows this run is of.
-
-    The ledger is read where a table has got another key.
-    """
-    made = {table: dict(columns) for table, columns in found.items()}
-    keys = {table: {_key(entry.columns)} for table, entry in before.items() if table in made}
-    for shape in shapes:
-        if shape.table in made:
-            keys.setdefault(shape.table, set()).add(_key(shape.columns))
-    doubtful = {table for table, some in keys.items() if len(some) > 1}
-    last: dict[TableId, tuple[datetime, SourcePosition, tuple[ColumnShape, ...]]] = {}
-    for row in lake_shapes(pipeline) if doubtful else ():
-        seen = row.window_start, row.first_position or SourcePosition(0, 0, 0), row.columns
-        if row.table in doubtful and (row.table not in last or last[row.table][:2] < seen[:2]):
-            last[row.table] = seen
-    for table, (_, _, columns) in last.items():
-        key = {column.name for column in columns if column.is_key}
-        for name, column in {**_by_name(before.get(table)), **made[table]}.items():
-            made[table][name] = replace(column, is_key=not key.isdisjoint(column.column.source_names))
-    return made
-
-
-def _key(columns: Iterable[RegisteredColumn | ColumnShape]) -> frozenset[str]:
-    return frozenset(same_name(column.name) for column in columns if column.is_key)
-
-
-def _place_of(
-    seen: Mapping[tuple[TableId, str], tuple[datetime, SourcePosition]], table: TableId, name: str
-) -> tuple[object, ...]:
-    """Return where a name was seen last, before all else if no event of the ledger has it."""
-    return seen.get((table, name), ())
-
-
-def _spellings(column: RegisteredColumn | None) -> tuple[str, ...]:
-    return () if column is None else column.spellings
-
-
-def _by_name(table: RegisteredTable | None) -> dict[str, RegisteredColumn]:
-    """Return columns by their name without case, which no two columns of a table share."""
-    return {} if table is None else {same_name(column.name): column for column in table.columns}
-
-
-def _names_of(column: RegisteredColumn) -> ColumnNames:
-    return ColumnNames(column.name, column.spellings or (column.name,))
-
-
-def stored_shapes(rows: Iterable[TableShapeRow]) -> dict[TableShape, SourcePosition]:
-    """Return the shapes that the ledger knows, each with the first position at which any cell saw it."""
-    return merge_shapes(
-        {TableShape(row.table, row.columns): row.first_position or SourcePosition(0, 0, 0)} for row in rows
-    )
+def register_counted(pipeline: Pipeline, windows: Sequence[Window]) -> None:
+    """Register once more what windows told in an order that their counts alone know: names and keys of columns."""
+    rows = pipeline.ledger.table_shapes(windows)
+    told: dict[tuple[datetime, TableId], set[tuple[frozenset[str], frozenset[str]]]] = {}
+    for row in rows:
+        names = frozenset(column.name for column in row.columns)
+        told.setdefault((row.window_start, row.table), set()).add((names, key_names(row.columns)))
+    several = {table for (_, table), some in told.items() if len(some) > 1}
+    if several:
+        lake_names = {pipeline.settings.routes.lake_table(table) for table in several}
+        mine = [row for row in rows if pipeline.settings.routes.lake_table(row.table) in lake_names]
+        register_shapes(pipeline, stored_shapes(mine, pipeline.ledger.window_tables(windows), pipeline.settings.routes))
 
 
 def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
@@ -231,7 +127,7 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     lake is made.
     """
     if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
-        register_shapes(pipeline, {})
+        register_shapes(pipeline, ())
     return {
         table: stored_columns(entry.shape, rule_finder(pipeline, table))
         for table, entry in (_registered_tables(pipeline) or {}).items()
@@ -425,7 +321,7 @@ def _typed_as_all(
     The ledger is read where a column has got a type that the type before does not hold.
     """
     made = {table: dict(columns) for table, columns in found.items()}
-    known = {table: _by_name(entry) for table, entry in before.items() if table in made}
+    known = {table: by_name(entry) for table, entry in before.items() if table in made}
     doubtful: dict[tuple[TableId, str], list[RegisteredColumn]] = {}
     for table, columns in made.items():
         for key, column in columns.items():

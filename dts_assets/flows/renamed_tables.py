@@ -13,6 +13,7 @@ from dts_assets.model.columns import ColumnShape, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import ToldPlace, told_places
 from dts_assets.wire.ddl.effects import Effect, EffectKind
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
@@ -32,7 +33,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
     effects = [(one.position, effect) for one in statements for effect in one.parsed.effects]
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
-    told = _told(pipeline)
+    told = _told(pipeline, {effect.tables[0] for _, effect in effects if effect.tables})
     there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
     renamed: dict[TableId, list[tuple[TableShape, SourcePosition]]] = {}
     for position, effect in effects:
@@ -60,7 +61,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
         for shape, at in reversed(renamed[new])
         if _brings_columns(shape, shapes.get(new, ()))
     }:
-        register_shapes(pipeline, found)
+        register_shapes(pipeline, sorted(found, key=lambda shape: (found[shape], shape.table)))
     return frozenset(named.values())
 
 
@@ -69,8 +70,8 @@ def _brings_columns(shape: TableShape, known: tuple[ColumnShape, ...]) -> bool:
     return not {same_name(one.name) for one in shape.columns} <= {same_name(one.name) for one in known}
 
 
-_Told = Mapping[TableId, Sequence[TableShapeRow]]
-"""The lists of columns that events of source tables told, in the order of their first positions."""
+_Told = Mapping[TableId, Sequence[tuple[ToldPlace, TableShapeRow]]]
+"""The lists of columns that events of source tables told, in the order of their places."""
 
 
 def _columns_at(
@@ -87,9 +88,7 @@ def _columns_at(
     """
     since = None if given is None else given[1]
     lists = [
-        row
-        for row in told.get(table, ())
-        if (at := row.first_position) is not None and at <= position and (since is None or since < at)
+        row for place, row in told.get(table, ()) if place.first <= position and (since is None or since < place.first)
     ]
     if not lists and given is not None:
         return given[0].columns
@@ -104,14 +103,13 @@ def _columns_at(
     return tuple(replace(column, is_key=column.name in key) for column in columns.values())
 
 
-def _told(pipeline: Pipeline) -> _Told:
-    found: dict[TableId, list[TableShapeRow]] = {}
-    for row in pipeline.ledger.table_shapes():
-        if row.first_position is not None:
-            found.setdefault(row.table, []).append(row)
-    return {
-        table: sorted(rows, key=lambda row: (row.first_position, repr(row.columns))) for table, rows in found.items()
-    }
+def _told(pipeline: Pipeline, tables: Collection[TableId]) -> _Told:
+    routes, found = pipeline.settings.routes, dict[TableId, list[tuple[ToldPlace, TableShapeRow]]]()
+    shapes, counts = pipeline.ledger.of_tables({*tables, *map(routes.lake_table, tables)})
+    for place, row in told_places(shapes, counts, routes.named):
+        if row.table in tables:
+            found.setdefault(row.table, []).append((place, row))
+    return {table: sorted(rows, key=lambda one: (one[0].first, repr(one[1].columns))) for table, rows in found.items()}
 
 
 def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:

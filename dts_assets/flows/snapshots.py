@@ -31,7 +31,7 @@ from dts_assets.flows.following_shards import (
     origins_of_shards,
     step_of_shards,
 )
-from dts_assets.flows.known_tables import lake_shapes
+from dts_assets.flows.lake_shapes import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import passed_before
@@ -45,7 +45,7 @@ from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.stored_snapshots import by_window, stored_state
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.model.columns import Column, has_key, matched_by
+from dts_assets.model.columns import Column, ColumnShape, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest, periods_between, spans_of
 from dts_assets.model.removals import ALL_REMOVED
@@ -220,7 +220,9 @@ def _follower(
         for table, job in planned.items()
         if layer is SNAPSHOT and (table in sources or routes.shard_columns(table))
     }
-    shapes = _told_shapes(pipeline, may_follow)
+    told = _told_shapes(pipeline, may_follow)
+    shapes = {table: {list_digest(map(repr, one)) for one in some} for table, some in told.items()}
+    names = {table: {column.name for one in some for column in one} for table, some in told.items()}
     asked = {
         table: work.tables[table]
         for table, job in may_follow.items()
@@ -230,6 +232,7 @@ def _follower(
             counts.windows(table),
             work.tables[table],
             shapes.get(table, set()),
+            names=names.get(table, ()),
             made_again=_made_again(work, table, job.before.frontier),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
@@ -379,15 +382,17 @@ def _of_shards(
     return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 
-def _told_shapes(pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]) -> dict[TableId, set[str]]:
-    """Return digests of the columns that events told of tables, in windows newer to their snapshots."""
+def _told_shapes(
+    pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]
+) -> dict[TableId, set[tuple[ColumnShape, ...]]]:
+    """Return the columns that events told of tables, in windows newer to their snapshots."""
     newer = {(table, start) for table, job in jobs.items() for start in job.plan.newer}
-    found: dict[TableId, set[str]] = {}
+    found: dict[TableId, set[tuple[ColumnShape, ...]]] = {}
     for row in (
         lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in {start for _, start in newer}]) if newer else ()
     ):
         if (row.table, row.window_start) in newer:
-            found.setdefault(row.table, set()).add(list_digest(map(repr, row.columns)))
+            found.setdefault(row.table, set()).add(row.columns)
     return found
 
 

@@ -13,7 +13,8 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.apart import do_apart, refuse_shared
-from dts_assets.flows.known_tables import known_sources, lake_shapes, source_types
+from dts_assets.flows.known_tables import known_sources, source_types
+from dts_assets.flows.lake_shapes import lake_shapes
 from dts_assets.flows.layers import CHANGELOG, SQL, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
@@ -24,9 +25,9 @@ from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.collections import is_collection
 from dts_assets.model.column_rules import RuleOf, rule_on
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import told_places
 from dts_assets.planning.told_columns import Cells, told_columns
 from dts_assets.stages.sql_dialect import Dialect, SqlColumn
 from dts_assets.stages.sql_dialects import dialect_of
@@ -38,7 +39,6 @@ from dts_assets.store.schemas import statement_layout
 STATE_PROPERTY = "dts-assets.statements"
 """The property of an Iceberg snapshot that names the changelog and the dialect of its statements."""
 
-_BEGIN = SourcePosition(0, 0, 0)
 _TEXT = "varchar(255)"
 
 
@@ -201,7 +201,7 @@ class WrittenColumns:
         counts = [row for row in pipeline.ledger.window_tables(windows) if row.table in tables]
         told = told_columns(counts, shapes, tables)
         rules, sources = partial(rule_finder, pipeline), known_sources(pipeline)
-        return cls(tables, source_types(pipeline), _described(shapes), told, dialect, rules, sources)
+        return cls(tables, source_types(pipeline), _described(shapes, counts), told, dialect, rules, sources)
 
     def table(self, table: TableId, start: datetime) -> StatementTable:
         """Return a table as statements of a window name it."""
@@ -221,14 +221,14 @@ class WrittenColumns:
 
 
 def _described(
-    shapes: Iterable[TableShapeRow],
+    shapes: Iterable[TableShapeRow], counts: Iterable[WindowTable]
 ) -> dict[tuple[datetime, TableId], dict[str, tuple[str, frozenset[str]]]]:
     """Return the type of each column as the last event of a window described it.
 
     All types that the column had in the window stand beside it.
     """
     found: dict[tuple[datetime, TableId], dict[str, tuple[str, frozenset[str]]]] = {}
-    for row in sorted(shapes, key=lambda one: one.first_position or _BEGIN):
+    for _, row in sorted(told_places(shapes, counts), key=lambda one: one[0].end):
         mine = found.setdefault((row.window_start, row.table), {})
         for one in row.columns:
             before = mine.get(one.name, ("", frozenset()))[1]

@@ -12,7 +12,8 @@ from typing import TypeVar
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
-from dts_assets.flows.known_tables import known_tables, registered_columns, routed_shapes
+from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
+from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -232,6 +233,7 @@ def _make_layers(
     first = min(window.start for window in plan.windows)
     # A window that comes late tells which columns a table had that a later one renames.
     later = (start for start in plan.stored if start > first)
+    register_counted(pipeline, plan.windows_again)
     renamed = register_renamed(pipeline, {*later, *(window.start for window in plan.windows)})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
     for layer in pipeline.layers:

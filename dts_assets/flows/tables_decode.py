@@ -17,10 +17,10 @@ from dts_assets.flows.executors import count_cores
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
-    routed_shapes,
     ruled_tables,
     widen_unsigned,
 )
+from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from dts_assets.errors.windows import IncompleteWindowError
 from dts_assets.flows.copied_changes import take_copies
-from dts_assets.flows.known_tables import known_names, known_sources, known_tables, register_shapes, stored_shapes
+from dts_assets.flows.known_tables import known_names, known_sources, known_tables, register_shapes
+from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.layers import CHANGELOG, Layer, Selection
 from dts_assets.flows.looks import looks
 from dts_assets.flows.pipeline import Pipeline

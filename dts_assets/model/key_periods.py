@@ -19,7 +19,8 @@ class KeyPeriod:
     """The source positions from ``first`` to ``last`` at which all changes of a table told one primary key.
 
     ``columns`` are the columns of the key, sorted, such as ``("id",)``; none where the table had no key. A period in which events
-    carried one list of columns has these, in the order of the source, or the digest of their names: ``("5d41402abc4b",)``.
+    carried one list of columns has these, in the order of the source, or the digest of their names: ``("5d41402abc4b",)``. In a
+    merged table the digest is followed by what tells the shard: ``("5d41402abc4b", "shop_1", "orders")``.
     """
 
     first: SourcePosition
@@ -83,6 +84,17 @@ def joined_periods(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
                 found[-1] = replace(last, last=period.first.previous)
         found.append(period)
     return tuple(found)
+
+
+def joined_lists(periods: Iterable[KeyPeriod]) -> tuple[KeyPeriod, ...]:
+    """Return periods of lists of columns in their order, joined for each shard by itself.
+
+    Changes of shards follow one another row by row, and each shard has columns of its own.
+    """
+    shards: dict[tuple[str, ...], list[KeyPeriod]] = {}
+    for one in periods:
+        shards.setdefault(one.columns[1:], []).append(one)
+    return tuple(sorted(one for some in shards.values() for one in joined_periods(some)))
 
 
 def periods_between(

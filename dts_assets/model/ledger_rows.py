@@ -18,7 +18,7 @@ from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.message_retention import RemovedRows
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.problems import Completeness, Problem, Reason
 from dts_assets.model.refreshes import Refresh
 from dts_assets.model.runs import Run, SeenCheckpoint, SeenStatement
@@ -219,7 +219,7 @@ class WindowTable:
     tells, or the table's name; the positions are theirs, too.
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
     by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the lists of columns that their events
-    carried, in order, each as a digest; ``table_shapes`` has their names. ``run`` names the run that wrote the counts last.
+    carried, in order, each as a digest and its shard. ``table_shapes`` has their names. ``run`` wrote the counts last.
     """
 
     kafka_partition: int
@@ -357,13 +357,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class TableShapeRow:
-    """The columns that events of a window described for a table, and where the first such event stood."""
+    """The columns that events of a window described for a table, and where a server had the first such event."""
 
     kafka_partition: int
     window_start: datetime
     table: TableId
     columns: tuple[ColumnShape, ...]
-    first_position: SourcePosition | None
+    first_position: ServerPosition | None
     code_version: str
 
 

@@ -32,8 +32,31 @@ class SourcePosition:
         """The first position behind this one."""
         return SourcePosition(self.lineage, self.file, self.position + 1)
 
+    @property
+    def at_server(self) -> ServerPosition:
+        """The place at the server, without the lineage."""
+        return ServerPosition(self.file, self.position)
+
     def __str__(self) -> str:
         return f"{self.lineage}:{self.file}:{self.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPosition:
+    """The place of a change in its server's binlog, whose lineage is not decided yet.
+
+    Two of them have no order: one may be of a server that took over and counts its files from 1.
+    """
+
+    file: int
+    position: int
+
+    def of(self, lineage: int) -> SourcePosition:
+        """Return the position in a lineage."""
+        return SourcePosition(lineage, self.file, self.position)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.position}"
 
 
 def file_number(file_name: str) -> int:

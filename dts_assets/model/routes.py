@@ -142,6 +142,11 @@ class Routes:
         """
         return source.parts if self._merge_of(source) is not None else ()
 
+    def named(self, source: TableId) -> tuple[TableId, tuple[str, ...]]:
+        """Return the lake table of a source table, and what tells its rows there among those of other shards."""
+        table = self.lake_table(source)
+        return table, self.shard(source) if self.shard_columns(table) else ()
+
     def takes_shard(self, table: TableId, source: TableId) -> bool:
         """Tell whether a source table is a shard of a lake table."""
         merge = self._merge_of(source)

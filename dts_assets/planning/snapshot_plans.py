@@ -279,6 +279,7 @@ def needs_schemas(
     columns: Sequence[Column],
     shapes: Collection[str],
     *,
+    names: Collection[str],
     made_again: Collection[datetime],
 ) -> bool:
     """Return whether a snapshot's columns may become others: then its table's schemas have to be read.
@@ -289,6 +290,7 @@ def needs_schemas(
         windows: The counts of the table in the windows that the plan needs.
         columns: All columns that the changelog of the table has.
         shapes: The digests of the columns that events told in the plan's newer windows.
+        names: The names of these columns.
         made_again: The windows that the snapshot holds and the run has made again: their statements may be others now.
     """
     looked_at = {*plan.newer, *plan.replaced, *made_again}
@@ -300,9 +302,11 @@ def needs_schemas(
         made_again or plan.rebuilds or plan.recomputes or not before.present.fits(columns)
     ):
         return True
-    # A later window may have told another type already, which is not that of the frontier.
-    has_other_types = before.present is None and any(column.own_types for column in columns)
-    return has_other_types or not {*shapes} <= {before.shape or next(iter(shapes), "")}
+    # A later window, or the part of one behind the cut, may have told another type already, or another column.
+    is_ahead = before.present is None and any(
+        column.own_types or (shapes and column.source_names[0] not in names) for column in columns
+    )
+    return is_ahead or not {*shapes} <= {before.shape or next(iter(shapes), "")}
 
 
 def has_other_policy(before: SnapshotState, policy: SchemaPolicy) -> bool:

@@ -294,7 +294,7 @@ class CellDecoder:
 def _unexpected(sets: pa.RecordBatch, error: Exception) -> DecodedEntries:
     """Return no entry of one set, and its rejection."""
     rejected = Rejected(0, None, *rejection_of(error), sets["data"][0].as_py())
-    return DecodedEntries(pa.RecordBatch.from_pylist([], ENTRIES), (rejected,), (), (), {})
+    return DecodedEntries(pa.RecordBatch.from_pylist([], ENTRIES), (rejected,), {}, (), {})
 
 
 def _at_most(found: Sequence[Sized], most: int, size_of: Callable[[Sized], int]) -> Iterator[list[Sized]]:

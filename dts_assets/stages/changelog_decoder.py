@@ -115,13 +115,17 @@ class _TableRows:
     def periods(self, told: ToldKeys, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
         """Return the primary keys of the rows (at least one), or their columns, and where events told them.
 
-        The rows stand at the positions from ``first`` to ``last``.
+        The rows stand at the positions from ``first`` to ``last``. Lists of columns are those of each shard by itself.
         """
         numbers, keys = told.numbers, told.distinct
         if numbers is None:
             return tuple(KeyPeriod(first, last, key) for key in keys[:1])
         position = self.rows["source_position"]
-        order = np.lexsort([position.field(name).to_numpy() for name in ("position", "file", "lineage")])
+        in_order = [position.field(name).to_numpy() for name in ("position", "file", "lineage")]
+        if told is self.carried:
+            shards = {shard: code for code, shard in enumerate(dict.fromkeys(key[1:] for key in keys))}
+            in_order.append(np.array([shards[key[1:]] for key in keys], np.int64)[numbers])
+        order = np.lexsort(in_order)
         starts = np.flatnonzero(np.append(True, numbers[order][1:] != numbers[order][:-1])).tolist()
         runs = [order[start:end] for start, end in pairwise([*starts, len(order)])]
         return tuple(KeyPeriod(*position_bounds(self.rows.take(pa.array(run))), keys[numbers[run[0]]]) for run in runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.ledger_rows import EmptiedTable
-from dts_assets.model.positions import SourcePosition, file_number
+from dts_assets.model.positions import ServerPosition, SourcePosition, file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
-from dts_assets.model.tables import TableId
 from dts_assets.stages.ddl_statements import statements
 from dts_assets.stages.entry_columns import CHECKPOINT, DDL, DML, ROLLBACK, EntryColumns
 from dts_assets.stages.raw_rows import with_coordinates
-from dts_assets.wire.columns.buffers import joint_codes, rows_by_code
+from dts_assets.wire.columns.buffers import rows_by_code
 from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
 from dts_assets.wire.ddl.schema_news import doubt_of_effect
 from dts_assets.wire.format import DecodedEntries, Rejected, TableShape
@@ -72,7 +71,8 @@ class EntryFacts:
     checkpoint_gtid_set: str | None = None
     positions: dict[int, tuple[SourcePosition, SourcePosition]] = field(default_factory=dict)
     latest_event: datetime | None = None
-    shapes: dict[TableShape, SourcePosition] = field(default_factory=dict)
+    shapes: dict[TableShape, ServerPosition] = field(default_factory=dict)
+    """All columns that events described, each with the place of the first such event, in the order they came."""
     unknown: dict[str, int] = field(default_factory=dict)
     emptying: int = 0
     """Statements that take away all rows of a table."""
@@ -113,9 +113,8 @@ class EntryFacts:
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
         self.latest_event = max(filter(None, (self.latest_event, latest)), default=None)
-        first_rows = _first_rows(batch) if decoded.shapes else {}
-        for shape in decoded.shapes:
-            self.shapes.setdefault(shape, columns.position(first_rows[shape.table]))
+        for shape, row in decoded.shapes.items():
+            self.shapes.setdefault(shape, ServerPosition(*columns.place(row)))
         for what, count in decoded.unknown.items():
             self.unknown[what] = self.unknown.get(what, 0) + count
 
@@ -172,15 +171,6 @@ def entry_rows(batch: pa.RecordBatch, sets: pa.RecordBatch, *, cell: Cell, epoch
     return with_coordinates(rows, cell=cell, epoch=epoch)
 
 
-def merge_shapes(parts: Iterable[Mapping[TableShape, SourcePosition]]) -> dict[TableShape, SourcePosition]:
-    """Return every shape with the first position it was seen at."""
-    merged: dict[TableShape, SourcePosition] = {}
-    for part in parts:
-        for shape, position in part.items():
-            merged[shape] = min(merged.get(shape, position), position)
-    return merged
-
-
 def _with_named(before: Iterable[EmptiedTable], named: Iterable[Collection[EmptiedTable]]) -> list[EmptiedTable]:
     """Return tables that statements name behind those before, each once, and one too many at most."""
     return list(dict.fromkeys([*before, *sorted(table for some in named for table in some)]))[: MOST_EMPTIED + 1]
@@ -192,12 +182,3 @@ def _followed(parsed: ParsedDdl) -> bool:
         effect.kind in _APPLIED or (effect.kind is EffectKind.ADD_COLUMN and doubt_of_effect(effect) is None)
         for effect in parsed.effects
     )
-
-
-def _first_rows(batch: pa.RecordBatch) -> dict[TableId, int]:
-    """Return the first row of every table."""
-    rows = np.flatnonzero(np.asarray(pc.and_(batch["database"].is_valid(), batch["table"].is_valid())))
-    names = [pc.fill_null(batch[name].take(pa.array(rows)), "") for name in ("database", "schema", "table")]
-    _, first = joint_codes(*names)
-    tables = zip(*(column.take(pa.array(first)).to_pylist() for column in names), strict=True)
-    return {TableId(*table): int(row) for table, row in zip(tables, rows[first], strict=True)}

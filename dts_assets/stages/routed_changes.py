@@ -71,7 +71,8 @@ class ChangeRoutes:
         for side in ("before", "after"):
             place = batch.schema.get_field_index(side)
             batch = batch.set_column(place, side, self._image(batch[side], table, shard))
-        return replace(changes, table=table, batch=batch, keys=_with_shard(changes.keys, shard))
+        carried = replace(changes.carried, distinct=tuple((*one, *shard.values()) for one in changes.carried.distinct))
+        return replace(changes, table=table, batch=batch, keys=_with_shard(changes.keys, shard), carried=carried)
 
     def emptied(self, named: Iterable[EmptiedTable]) -> list[tuple[TableId, tuple[str, ...]]]:
         """Return the lake tables that statements empty, and of merged tables the shards.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from dts_assets.model.key_periods import KeyPeriod, joined_periods
+from dts_assets.model.key_periods import KeyPeriod, joined_lists, joined_periods
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages.row_hash import signed
@@ -50,7 +50,7 @@ class TableTally:
         self.row_hash = signed(self.row_hash + other.row_hash)
         self.invalid_columns.update(other.invalid_columns)
         self.keys = joined_periods((*self.keys, *other.keys))
-        self.lists = joined_periods((*self.lists, *other.lists))
+        self.lists = joined_lists((*self.lists, *other.lists))
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)

@@ -132,13 +132,14 @@ class Checkpoint:
 class DecodedEntries:
     """The entries of some entry sets.
 
-    ``shapes`` are distinct; ``unknown`` counts facts that were kept although this version does not know them. ``reads`` marks
-    the entries of ``batch`` with rows of a full load, None where there are none.
+    ``shapes`` are distinct, each with the row of ``batch`` that has its first event. ``unknown`` counts facts that were kept
+    although this version does not know them. ``reads`` marks the entries of ``batch`` with rows of a full load, None where there
+    are none.
     """
 
     batch: pa.RecordBatch
     rejected: tuple[Rejected, ...]
-    shapes: tuple[TableShape, ...]
+    shapes: Mapping[TableShape, int]
     checkpoints: tuple[Checkpoint, ...]
     unknown: Mapping[str, int]
     reads: npt.NDArray[np.bool_] | None = None

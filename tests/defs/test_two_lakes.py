@@ -11,7 +11,6 @@ from dts_assets.defs.table_assets import graph_tables
 from dts_assets.flows.known_tables import known_tables, register_shapes
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.model.columns import ColumnShape
-from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings import Subscription, load_settings
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry
@@ -50,7 +49,7 @@ def found(config: Path, *tables: TableId) -> None:
     pipeline = open_pipeline(load_settings(config), "shop")
     pipeline.check_shape()  # makes the lake
     column = ColumnShape("id", "int(11)", True)
-    register_shapes(pipeline, {TableShape(table, (column,)): SourcePosition(0, 1, 4) for table in tables})
+    register_shapes(pipeline, [TableShape(table, (column,)) for table in tables])
 
 
 def known(config: Path) -> set[TableId]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any, cast
 
 import pytest
 
-from dts_assets.flows.known_tables import known_tables, register_shapes, stored_shapes
+from dts_assets.flows.known_tables import known_tables, register_counted, register_shapes
+from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.column_rules import no_rule
 from dts_assets.model.columns import Column, ColumnShape
-from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.key_periods import KeyPeriod, list_digest
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.routes import NO_ROUTES
 from dts_assets.model.tables import TableId
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
@@ -25,7 +28,7 @@ ITEMS = TableId("bank", "", "items")
 
 
 def shape(partition: int, number: int, position: int, kind: str) -> TableShapeRow:
-    at = SourcePosition(0, 1, position)
+    at = ServerPosition(1, position)
     return TableShapeRow(partition, border(number), ITEMS, (ColumnShape("n", kind, False),), at, "1")
 
 
@@ -34,7 +37,12 @@ ROWS = [shape(0, 0, 10, "int"), shape(1, 0, 30, "text"), shape(0, 1, 50, "int"),
 
 
 def pipeline_of(
-    registry: Path, rows: list[TableShapeRow], *, lake: str | None = "this", ignores_case: bool = True
+    registry: Path,
+    rows: list[TableShapeRow],
+    *,
+    counts: Sequence[WindowTable] = (),
+    lake: str | None = "this",
+    ignores_case: bool = True,
 ) -> Pipeline:
     kinds = {"int": "int", "text": "string"}
     made: Any = SimpleNamespace(
@@ -51,7 +59,12 @@ def pipeline_of(
         ),
         name="bank",
         lake=SimpleNamespace(identity=lambda _: lake),
-        ledger=SimpleNamespace(table_shapes=lambda windows=None: rows, paused_tables=list),
+        ledger=SimpleNamespace(
+            table_shapes=lambda windows=None: rows,
+            window_tables=lambda windows=None: counts,
+            of_tables=lambda tables: (rows, counts),
+            paused_tables=list,
+        ),
         format=SimpleNamespace(column_type=lambda original, *, unsigned, table: kinds[original]),
     )
     made.lake_type = partial(Pipeline.lake_type, made)
@@ -72,7 +85,7 @@ def test_a_lost_registry_comes_back_with_the_type_that_holds_all(tmp_path: Path)
 
 def test_a_lost_registry_comes_back_whole_where_a_run_knows_some_shapes(tmp_path: Path) -> None:
     """A run of one window, or new entries, must not leave a registry that looks whole and lacks a column."""
-    more = TableShapeRow(0, border(2), ITEMS, (ColumnShape("later", "text", False),), SourcePosition(0, 1, 90), "1")
+    more = TableShapeRow(0, border(2), ITEMS, (ColumnShape("later", "text", False),), ServerPosition(1, 90), "1")
     lost = pipeline_of(tmp_path / "lost.json", [*ROWS, more])
     register_shapes(lost, stored_shapes(ROWS[:1]))
     assert known_tables(lost) == {ITEMS: (WHOLE, Column("later", "string", False))}
@@ -116,7 +129,7 @@ def test_before_the_lake_is_made_no_table_is_known_and_nothing_is_written(tmp_pa
 
 def spelled(name: str, number: int, position: int) -> TableShapeRow:
     columns = (ColumnShape(name, "int", True), ColumnShape("note", "text", False))
-    return TableShapeRow(0, border(number), ITEMS, columns, SourcePosition(0, 1, position), "1")
+    return TableShapeRow(0, border(number), ITEMS, columns, ServerPosition(1, position), "1")
 
 
 SPELLED = [spelled("id", 0, 10), spelled("Id", 1, 50), spelled("ID", 1, 70), spelled("id", 2, 60), spelled("ID", 3, 90)]
@@ -159,7 +172,7 @@ def test_a_declared_type_holds_for_every_spelling(tmp_path: Path) -> None:
 
 def keyed(window: int, position: int, **is_key: bool) -> TableShapeRow:
     columns = tuple(ColumnShape(name, "int", one) for name, one in is_key.items())
-    return TableShapeRow(0, border(window), ITEMS, columns, SourcePosition(0, 1, position), "1")
+    return TableShapeRow(0, border(window), ITEMS, columns, ServerPosition(1, position), "1")
 
 
 KEYED = [
@@ -180,8 +193,44 @@ def test_the_key_is_that_of_the_last_event_whatever_the_order_of_windows(
         mine = [row for row in KEYED if row.window_start == border(number)]
         stored += mine if len(stored) < len(KEYED) else []
         register_shapes(pipeline, stored_shapes(mine))
-        last = max(stored, key=lambda row: (row.window_start, row.first_position or SourcePosition(0, 0, 0)))
+        last = max(stored, key=lambda row: (row.window_start, row.first_position and row.first_position.of(0)))
         found = {column.name for column in known_tables(pipeline)[ITEMS] if column.is_key}
         assert found == {column.name for column in last.columns if column.is_key}
     pipeline.settings.registry_path.unlink()
     assert {column.name for column in known_tables(pipeline)[ITEMS] if column.is_key} == {"uid"}
+
+
+def counted(*lists: tuple[int, int, TableShapeRow]) -> WindowTable:
+    """The counts of window 0, with lineages and positions of the lists of columns."""
+    periods = tuple(
+        KeyPeriod(
+            SourcePosition(lineage, 1, position),
+            SourcePosition(lineage, 1, position),
+            (list_digest(one.name for one in row.columns),),
+        )
+        for lineage, position, row in lists
+    )
+    return WindowTable(
+        0, border(0), ITEMS, changes=9, kept=9, redelivered=0, quarantined=0, row_hash=0, absent_rows=0, invalid_values=0,
+        first_position=periods[0].first, last_position=periods[-1].last, lists=periods,
+    )  # fmt: skip
+
+
+def test_counts_tell_the_last_key_and_spelling_behind_a_failover_in_a_window(tmp_path: Path) -> None:
+    """The server that took over counts from lower positions, and has the column under another key and spelling."""
+    before, after = keyed(0, 50, id=True, note=False), keyed(0, 10, ID=False, note=True)
+    counts = [counted((0, 50, before), (1, 10, after))]
+    pipeline = pipeline_of(tmp_path / "registry.json", [after, before], counts=counts)
+    register_shapes(pipeline, stored_shapes([after, before]))
+    register_counted(pipeline, [])
+    found = {column.name: column.is_key for column in known_tables(pipeline)[ITEMS]}
+    assert found == {"ID": False, "note": True}
+
+
+def test_a_shape_that_comes_again_is_the_last_one(tmp_path: Path) -> None:
+    one, other = keyed(0, 10, id=True, note=False), keyed(0, 20, note=True)
+    pipeline = pipeline_of(
+        tmp_path / "registry.json", [one, other], counts=[counted((0, 10, one), (0, 20, other), (0, 30, one))]
+    )
+    register_shapes(pipeline, stored_shapes([one, other]))
+    assert {column.name: column.is_key for column in known_tables(pipeline)[ITEMS]} == {"id": True, "note": False}

@@ -75,7 +75,7 @@ def _windows(count: int) -> list[TableWindow]:
 def _needs(windows: list[TableWindow]) -> bool:
     plan = SnapshotPlan(EMPTY_STATE, (), (), None, False)
     shapes = {str(number) for number in range(len(windows))}
-    return needs_schemas(EMPTY_STATE, plan, windows, COLUMNS * len(windows), shapes, made_again=())
+    return needs_schemas(EMPTY_STATE, plan, windows, COLUMNS * len(windows), shapes, names=(), made_again=())
 
 
 def _values(count: int) -> pa.Array:

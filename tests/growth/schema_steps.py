@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.key_periods import KeyPeriod, list_digest
+from dts_assets.model.key_periods import KeyPeriod, joined_lists, list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import told_places
 from dts_assets.planning.source_moments import AtPosition, complete_until, position_of
 from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.stages.row_origins import moved_changes
@@ -57,7 +58,9 @@ def _cells(count: int) -> tuple[list[WindowTable], list[TableShapeRow]]:
         )
         for n in range(count)
     ]  # fmt: skip
-    return counts, [TableShapeRow(n, START, TABLE, shape, _at(n), "") for n in range(count) for shape in SHAPES]
+    return counts, [
+        TableShapeRow(n, START, TABLE, shape, _at(n).at_server, "") for n in range(count) for shape in SHAPES
+    ]
 
 
 def _of_one_cell(count: int) -> tuple[list[WindowTable], list[TableShapeRow]]:
@@ -68,7 +71,23 @@ def _of_one_cell(count: int) -> tuple[list[WindowTable], list[TableShapeRow]]:
         KeyPeriod(_at(n), _at(n), (list_digest(column.name for column in shapes[n % len(shapes)]),))
         for n in range(count)
     ]
-    return [replace(cell, lists=tuple(lists))], [TableShapeRow(0, START, TABLE, one, _at(0), "") for one in shapes]
+    return [replace(cell, lists=tuple(lists))], [
+        TableShapeRow(0, START, TABLE, one, _at(0).at_server, "") for one in shapes
+    ]
+
+
+def _of_shards(count: int) -> tuple[list[WindowTable], list[TableShapeRow]]:
+    """A cell of a merged table with as many shards."""
+    (cell,), _ = _cells(1)
+    columns, names = SHAPES[0], [f"s{n}" for n in range(count)]
+    digest = list_digest(one.name for one in columns)
+    lists = tuple(KeyPeriod(_at(n), _at(n + 1), (digest, name)) for n, name in enumerate(names))
+    rows = [TableShapeRow(0, START, replace(TABLE, table=name), columns, _at(0).at_server, "") for name in names]
+    return [replace(cell, lists=joined_lists((*lists, *lists)))], rows
+
+
+def _as_shard(source: TableId) -> tuple[TableId, tuple[str, ...]]:
+    return TABLE, (source.table,)
 
 
 def _rows(count: int) -> pa.RecordBatch:
@@ -90,6 +109,8 @@ SCHEMA_STEPS: dict[str, Case] = {
     "a table's history": (lambda count: (_said(count), _told(count)), _history),
     "cells that tell shapes": (_cells, lambda given: told_shapes(*given)),
     "shapes of one cell": (_of_one_cell, lambda given: told_shapes(*given)),
+    "shards of one cell": (_of_shards, lambda given: told_shapes(*given, _as_shard)),
+    "places in one cell": (_of_one_cell, lambda given: told_places(*given)),
     "statements that are stored": (_rows, source_statements),
     "tables that a database takes along": (
         _news,

@@ -23,7 +23,6 @@ from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
 from dts_assets.stages.changelog_decoder import ChangelogDecoder
 from dts_assets.stages.entries_wanted import EntriesWanted
-from dts_assets.stages.entry_facts import merge_shapes
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import COPY_COLUMNS, copies_in_cell, keys_of, redelivered_in_cell
 from dts_assets.wire.format import MESSAGES, WireFormat
@@ -82,7 +81,7 @@ class Way:
         )  # fmt: skip
         self.entries[cell] = kept.batches
         self.rejections += kept.quarantined
-        for shape in merge_shapes([facts.shapes]):
+        for shape in facts.shapes:
             columns = [
                 Column(
                     one.name, self.wire.column_type(one.original_type, unsigned=False, table=shape.table), one.is_key

@@ -71,7 +71,7 @@ class ToyLines:
     def entries(self, sets: pa.Array) -> DecodedEntries:
         rows: list[dict[str, Any]] = []
         rejected: list[Rejected] = []
-        shapes: dict[TableShape, None] = {}
+        shapes: dict[TableShape, int] = {}
         for index, data in enumerate(sets.to_pylist()):
             for number, line in enumerate(data.splitlines()):
                 try:
@@ -81,8 +81,8 @@ class ToyLines:
                     rejected.append(Rejected(index, number, Reason.UNDECODABLE_ENTRY, detail, line))
                 else:
                     if rows[-1]["message_type"] == "DML":
-                        shapes[self._shape(f"{rows[-1]['database']}.{rows[-1]['table']}")] = None
-        return DecodedEntries(pa.RecordBatch.from_pylist(rows, ENTRIES), tuple(rejected), tuple(shapes), (), {})
+                        shapes.setdefault(self._shape(f"{rows[-1]['database']}.{rows[-1]['table']}"), len(rows) - 1)
+        return DecodedEntries(pa.RecordBatch.from_pylist(rows, ENTRIES), tuple(rejected), shapes, (), {})
 
     def changes(self, entries: pa.RecordBatch, tables: Mapping[TableId, tuple[Column, ...]]) -> DecodedChanges:
         found: dict[TableId, list[tuple[int, str, dict[str, str]]]] = {table: [] for table in tables}

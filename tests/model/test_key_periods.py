@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
+from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_lists, joined_periods, spans_of
 from dts_assets.model.positions import SourcePosition
 from tests.tiers import examples
 
@@ -91,3 +91,15 @@ def test_a_period_that_is_interrupted_goes_on_behind_all_that_interrupts_it() ->
     )
     spans = spans_of([outer, first, second])
     assert [key_of(spans, at(place)) for place in (0, 1, 3, 7, 8)] == [[("id",)], [()], [()], [()], [("id",)]]
+
+
+def test_lists_of_shards_do_not_interrupt_one_another() -> None:
+    """Rows of shards follow one another; each shard has one list, or another one from a place on."""
+    rows = [(place, ("new" if place > 60 else "old", f"s{place % 3}")) for place in range(90)]
+    found = joined_lists(KeyPeriod(at(place), at(place), told) for place, told in rows)
+    assert sorted((one.columns[1], one.columns[0], one.first, one.last) for one in found) == [
+        (f"s{shard}", told, at(first + shard), at(last + shard))
+        for shard in range(3)
+        for told, first, last in (("new", 63 if not shard else 60, 87), ("old", 0, 60 if not shard else 57))
+    ]
+    assert joined_lists((*found[::2], *found[1::2])) == found

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from operator import ge, gt, le, lt
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dts_assets
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition, file_number, has_place, timeline_of
+from dts_assets.model.positions import ServerPosition, SourcePosition, file_number, has_place, timeline_of
 from dts_assets.model.problems import Completeness
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -92,3 +98,45 @@ def test_a_frontier_holds_whole_windows_and_the_changes_up_to_the_cut(
 def test_an_empty_frontier_holds_nothing() -> None:
     assert not EMPTY_FRONTIER.holds(START, LOW)
     assert not Frontier(START, None, None).holds(START, LOW)
+
+
+IN_ONE_RUN = {
+    "stages/entry_facts.py": "CHECKPOINTs of one Kafka partition",
+    "stages/entry_columns.py": "entries of one batch, server by server",
+    "stages/run_tracker.py": "a run is of one server",
+    "stages/transaction_tracker.py": "what was seen of one server",
+}
+"""The modules that make positions of lineage 0 of numbers that messages tell, before lineages are decided."""
+
+
+def bare_positions() -> Iterator[str]:
+    """The modules of the product that give a lineage to numbers that have none."""
+    root = Path(dts_assets.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith("SourcePosition"):
+                lineage, *others = node.args
+                if ast.unparse(lineage) == "0" and not all(isinstance(one, ast.Constant) for one in others):
+                    yield path.relative_to(root).as_posix()
+
+
+def test_a_position_gets_a_lineage_that_nobody_decided_in_few_modules() -> None:
+    """Each of them follows one server, so that its positions compare; any other takes a place without a lineage."""
+    assert {*bare_positions()} == {*IN_ONE_RUN}
+
+
+@pytest.mark.parametrize("compared", [lt, le, gt, ge])
+def test_places_at_servers_have_no_order(compared: Callable[[Any, Any], bool]) -> None:
+    with pytest.raises(TypeError):
+        compared(ServerPosition(3, 700), ServerPosition(3, 701))
+    with pytest.raises(TypeError):
+        compared(ServerPosition(3, 700), SourcePosition(0, 3, 701))
+    with pytest.raises(TypeError):
+        sorted([ServerPosition(3, 700), ServerPosition(1, 4)])
+
+
+def test_a_place_at_a_server_is_a_position_in_a_lineage() -> None:
+    place = ServerPosition(3, 700)
+    assert place.of(2) == SourcePosition(2, 3, 700)
+    assert SourcePosition(2, 3, 700).at_server == place
+    assert (str(place), str(place.of(2))) == ("3:700", "2:3:700")

@@ -62,7 +62,8 @@ def decoded(topic: Topic, sets: Sequence[Message]) -> DecodedEntries:
         for row, one in enumerate(held)
         if one.kind == "CHECKPOINT"
     )
-    return DecodedEntries(batch, (), (ORDERS,) if any(changes) else (), checkpoints, {"field 99": 1} if held else {})
+    shapes = {ORDERS: changes.index(True)} if any(changes) else {}
+    return DecodedEntries(batch, (), shapes, checkpoints, {"field 99": 1} if held else {})
 
 
 def see(state: WindowState, topic: Topic, messages: Sequence[Message]) -> None:
@@ -137,23 +138,22 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "3wQyYR?Tl4MHHWn?Z5#Ei3s(G4-qPdNI3l>Js||D;828m<ggm=zO|<w&u({S69t46Cyi7<h{WNF6q^0AlK@iby-Lm%oRD(qxo7@?@MhMI9Z;lA"
-    "FRPue_ul;8`~BX0n<&cp>JNDrq@*p7wPdC3b07mRq^&LpCCQ<PIJd_e$R7_P8d9N{0CzGwbZ8hdoMD2b_kF!chB68ul;Gljwn7;mX_2SX$0ttq"
-    "$LIY>k^RDeEdkx{H$%Szq8KC|b(DNT-p(*I^e5klU8-m`b9@~8{PoOfQ-SxGdot~3w3!^Z;P@DhF;@G1dW-QjKoh)4osJ~Gx-Pe+q6!QO)}bCp"
-    "f(8M{Ym%YU2B#C?Mb$>e@wx~ei9N=lk_W!TyZYk!-29WtHoK*maeQ+18Z;Uny?$%qR>PqSjRrIpmf+g81?PkJDP6k0xOC&@;_b%5^}*PZ>{<Pb"
-    "-Bey)ymlox;CKhAY*<DV{yt@2exIhYO#_g<b<BQ~!$z(#Y*Goh;0JCql^AxH?iS0bAG(-EgqTNNA-6YTLA&snxrctpT1-%GtJMH9gyL$W@m|WL"
-    "-GSBPi({(%lSQH<{1ws5JqFyZFD+R)bOW`D6=G%j4>8^@7gtWXf>4)MX8yq4N+S^hb+_U$5^_V|Hgsig_mLTI|9IfB5CQQ$50g&zIXxTH60_8="
-    "Jg>Zr^*sJv35Laf#k%k(nZ5JNJ73)Ya9~bNrhb09Hjof5LufPCigm6}-Yu8sv<Zl!JWh*3KgvP~fGRnY6$WMRWWJ20zBQYmsYsOFukSWkVM-wP"
-    "u^P&G+1ar)Iy=?M^EY>QX0;8>yshCVX<>GMLJGOPnV9tKrbRj??76sp=H~NP;F3o>U^sY`wOOl;lrYK7gAkUPA4xMx3$hex#+=3ype&xRfId=7"
-    "GpJt<dh0hG&6Ftp7d-1sdM*a<wZAS?oQtt8aibcKhum-30jCbgwcG{Hu-I20rC301Ce{<w%21I#5N<6iaw#7cbRvdIwM=$c5P)kXy2GH36suLU"
-    "S{>!ThAeszfj}p{-S0-VQEar%^VS@*&apRdA?>x;)$$O(7>~5ZY$A!{M?zVN7BAG6!e+%-sf?V@94PE;5?c(aH~N1;-Wo?>h*eGScHqv8n@qJZ"
-    "vUwRq8zpj7c{!yequ5Bn?c>-FKx~-0yp-RYCH$fsOf+nqkdfbWK&Jsk$#9>=96W^$LD%J_qPbBbnz{b}qp1|p98E`48AVeYbo~%)jSng0`4TF8"
-    "(-eZyfN9&cb6RmY5)Rvx0dAg~&qUO1Vs|X5ebq$Agv8L#kg|u!u;^#HSChDn4YNo3eQTy)tq!C^6}CTck76xwN2y06uH^PlGnJEjqqk7q_v%xH"
-    "T`$v2Zr}LY_r9rXa^s7v&XlZw^vRu1?;h_PkP9yaJJbX0ck)>=TQpjd7np!s!@$S?BsFgh`Op;0)|u>{CLJbRxt1Dw%C(^YROhB2g>n<$7^ktM"
-    "%-zaeKWZv3;-sM5sY%yqY92Lma}OK+rg?plv%(^i>LG@pyL%YvRzh2pmEBx;F%ci-V_`bY^;375a@i}^6VDI3a(%#ke5krMRkh4xO22k{haW=|"
-    "zG6|g{@K0H@7DeW0{U?a"
+    "40r*ZR?Tl4MHHWn?Z5#Ei3s&rA0ku^k#IjrPY8i3I255CIjqLJZ|$kqv)i57L;)eiNh1{yB5}APg=W9(B!E<Uuaa{GC!}0@?wNleyqU3Mrzp~<m(|YK"
+    "dvAX4{eEx0OC|OFl^=^P2tivQYUy%2@PQ1xh_<@Gr6319_I-Q2f&BR(rV-_mad0QILx)BY!x_d&c0W*yWGLbgA^|S`=gXAgkrsJ6eSG3%Z+t$8CD}6u"
+    "Yys$guNeg$;AW6|)RE!^c{j(<(4TlKajB%$+zD_T_;2P;n{vFz+>>cPqs?UB1t-98w6WSB(_6H!0h;ie)aeNFo9p_vkW_+3!8%amnA0%y@tS1lw880w"
+    "cu~2Y`*>Xhk0c)Rp;Cl_z`F+g`P}@I$u_$snRa}9<r*{^9=(2R;a0<;3ylUe78c>!wFT$H4=7!{es%H2&8xQ?3)cr@OQL7>&v#RKdH&j^aNox}2x-F-"
+    "qVUfN`|5`*6KxuT=&fP)n?9@;3d1H9fD1wBHZy@?cj=B<&VtCrG$O=)+~s0xJ>j$qkC}TAM6AU)^=-KlLXJ>eX*Ax?n6Nvra<uj;8kK+Zn0I)v%zK5$"
+    "z<2A5i&g>MP_AHMSh@N`Xt&CRQ&3+*q$(=cf8cIrF^_<{n@JRNv92x|xuUo8NRPLE+V@z5I0T-Dxh8u)Jss3iz0|Kfue?muJpNq@hi1QIUHFU4-ud<N"
+    "m-jy!=u?xaU!JZG1Vl>^+03;PmEz;~%B44J0)i)wGE?7&c?2O)DQ0qGQ1p)H%UJ4LvniU2dD;EyZi8heIZ_^rpq!WOZA+oEU9CKSduMxA*}#O`3XYN%"
+    "X7?ss5L+9mPR~we(lH^;`K3HJU%Uo|JlX+Gy~DiCT5V*4PHquKu*8B`=uu`kV$zH`O$0z$JYNHSWRxOKzZ~?|?<$%pEqWC^>r`>h2k(u)FH)RW6IJ3`"
+    "EFKU2pk;?XbwI2ZF8B<KedSSx1=MDIEk%ipB-sV-)^d|e@zBtTXe!lm(P3c-u9d3Bg7RTjt9rFM%6|=6^dJU~PI^1vk7~ngw9fKYAG6M|w`d{lmB!VI"
+    "2)`JQu*Pg6sT0IpTB*`3)D~m2qODX$&S&-|HZ*~q1w|YEzaa07BhbXErg%GWXU4syYK&}L1kpx`993RUX~`%yVz_;j1R?NsU6&W~d$WXJl!J+ejT18R"
+    "dj{w%q$nBgv&08aVjoa-d7)@-l!#`o|Nm$zCYr<PXey&<YJ+YNfvxZ%MxHOA!Z&pxXbqUQT|1){2P5IIbs6C1x%r&O-6l50lG;~IRZK_>_4+7#hzw0X"
+    "Q!Sb#ZETo5((hX{{c3d}94fK>fqR%Jfji7R8v9ag{XA1SzBhUT)dR0SRoL}1&E)otZvyYzx*|6|#Oh3n`p2K%`Rwk|o(9=?A=sfFV80X3%&cj&q%fF("
+    "Tf@M||0L5-4DnDG%jT)<o}?YdU9p;JdWzK{2UO=~5JzGIpB5*Hpv>JY+#qgBFZPL{+=))tNv7X2Vq+H@{f2&Kkki5<lj<RwpgX%5>1Ik>l$G6Vyy%Dz"
+    "i?J}B6zYY$M19dS>!}w+U9mRs1AL#lHkGy9V^TeGdk3FD6TW6~xBmIPFYea<1F-^ajs"
 )
-"""A state of version 11, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 12, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

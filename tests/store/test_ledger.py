@@ -30,7 +30,7 @@ from dts_assets.model.ledger_rows import (
     WindowTable,
 )
 from dts_assets.model.offsets import OffsetRange
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.problems import Completeness, Problem, ProblemCode, Reason
 from dts_assets.model.runs import Run, ServerRange
 from dts_assets.model.spans import Cell
@@ -190,7 +190,7 @@ class TestRoundTrips:
         columns = (ColumnShape("id", "int(11)", True), ColumnShape("名", "varchar(20)", False))
         rows = [
             TableShapeRow(0, GRID.at(0).start, ITEMS, (), None, "1"),
-            TableShapeRow(0, GRID.at(0).start, ORDERS, columns, SourcePosition(0, 1, 2), "1"),
+            TableShapeRow(0, GRID.at(0).start, ORDERS, columns, ServerPosition(1, 2), "1"),
         ]
         ledger.replace_table_shapes([cell(0, 0)], rows)
         assert ledger.table_shapes() == rows

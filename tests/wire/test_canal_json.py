@@ -143,7 +143,7 @@ def test_an_update_that_tells_neither_its_key_nor_what_changed_is_refused() -> N
     assert {"FULL" in one.detail for one in decoded.rejected} == {True}
     assert [one["rows"] for one in decoded.batch.to_pylist()] == [2, 1, 1]
     (alone,) = entries(bad[0]).rejected
-    assert entries(bad[0]).shapes == ()  # else its columns would be those of a table without a key
+    assert entries(bad[0]).shapes == {}  # else its columns would be those of a table without a key
     assert alone.payload == json.dumps(bad[0]).encode()
 
 

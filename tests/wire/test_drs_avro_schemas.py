@@ -148,7 +148,7 @@ def test_any_schema_with_the_roles_will_do(
     found = wire.entries(pa.array(sent, pa.binary()))
     assert found.rejected == ()
     assert found.batch["position"].to_pylist() == list(range(len(changes)))
-    assert [one.is_key for one in found.shapes[0].columns] == [True, False, False]
+    assert [one.is_key for one in next(iter(found.shapes)).columns] == [True, False, False]
     decoded = wire.changes(found.batch, {TABLE: COLUMNS})
     assert decoded.rejected == ()
     images = [(one["before"], one["after"]) for one in decoded.tables[0].batch.to_pylist()]

@@ -36,7 +36,7 @@ def rows(*messages: bytes, **types: str) -> list[dict[str, Any]]:
             types.get(one.name) or WIRE.column_type(one.original_type, unsigned=False, table=TABLE),
             one.is_key,
         )
-        for one in decoded.shapes[0].columns
+        for one in next(iter(decoded.shapes)).columns
     )
     changes = WIRE.changes(decoded.batch, {TABLE: columns})
     assert changes.rejected == ()

@@ -266,7 +266,7 @@ def cell(**lists: tuple[int, int]) -> WindowTable:
 
 
 def seen(*shapes: tuple[ColumnShape, ...]) -> list[TableShapeRow]:
-    return [TableShapeRow(0, START, ORDERS, one, at(0), "") for one in shapes]
+    return [TableShapeRow(0, START, ORDERS, one, at(0).at_server, "") for one in shapes]
 
 
 def test_shapes_stand_where_the_counts_of_their_cell_say() -> None:
@@ -294,6 +294,42 @@ def test_shapes_of_a_cell_without_lists_stand_somewhere_in_it_and_without_change
     assert told_shapes([filtered], seen(a)) == []
     assert told_shapes([cell(a=(1, 3))], []) == told_shapes([], seen(a)) == []
     assert not told_shapes([replace(cell(a=(1, 3)), keys=())], seen(a))[0].tells_keys
+
+
+SHARDS = [TableId("d", "", f"s{number}") for number in range(2)]
+
+
+def of_shards(*lists: tuple[int, int, tuple[str, ...]]) -> WindowTable:
+    periods = tuple(
+        KeyPeriod(at(first), at(last), (list_digest(names), *rest)) for first, last, (names, *rest) in lists
+    )
+    return replace(cell(), lists=periods)
+
+
+def as_shard(source: TableId) -> tuple[TableId, tuple[str, ...]]:
+    return ORDERS, (source.table,)
+
+
+def test_shapes_of_shards_stand_where_their_own_changes_do() -> None:
+    """A filter may have left out all changes of a shape, or of a shard."""
+    a, ab = shape(("a", "int")), shape(("a", "int"), ("b", "int"))
+    rows = [replace(row, table=shard) for shard in SHARDS for row in seen(a, ab)]
+    counts = [of_shards((1, 3, ("a", "s0")), (2, 5, ("ab", "s1")), (4, 9, ("ab", "s0")))]
+    found = told_shapes(counts, rows, as_shard)
+    assert sorted((one.table.table, one.first, one.last, one.shapes, one.ends) for one in found) == [
+        ("s0", at(1), at(3), (a,), True), ("s0", at(4), at(9), (ab,), True), ("s1", at(2), at(5), (ab,), True),
+    ]  # fmt: skip
+    assert told_shapes([of_shards((1, 3, ("a", "s7")))], rows, as_shard) == []
+
+
+def test_counts_of_an_earlier_version_tell_lists_of_some_shard() -> None:
+    """A shape stands at its first event, if a period holds that, and nobody knows at which shard's event it ends."""
+    a, ab = shape(("a", "int")), shape(("a", "int"), ("b", "int"))
+    rows = [replace(row, table=SHARDS[0], first_position=at(3).at_server) for row in seen(a, ab)]
+    counts = [of_shards((1, 3, ("a",)), (4, 9, ("ab",)))]
+    assert [(one.first, one.last, one.shapes, one.ends) for one in told_shapes(counts, rows, as_shard)] == [
+        (at(3), at(3), (a,), False), (at(4), at(9), (ab,), False),
+    ]  # fmt: skip
 
 
 def test_positions_of_a_later_lineage_stand_behind_all_of_an_earlier_one() -> None:

@@ -7,7 +7,7 @@ and NOT NULL, and some formats send types without their arguments (``varchar``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import Named, Periods, Shard, first_told, itself, periods_of_lists
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema, folded
 
 Shape = tuple[ColumnShape, ...]
@@ -48,35 +49,63 @@ class ToldShapes:
     ends: bool = True
 
 
-def told_shapes(counts: Iterable[WindowTable], rows: Iterable[TableShapeRow]) -> list[ToldShapes]:
+def told_shapes(
+    counts: Iterable[WindowTable], rows: Iterable[TableShapeRow], named: Named = itself
+) -> list[ToldShapes]:
     """Return the shapes that events told, from the counts and the shapes of cells.
 
-    The counts have the positions at which events listed columns of equal names. Shapes that differ in types alone, and all shapes
-    of a cell that an earlier version counted, are told somewhere between the same positions. A cell of which no change was kept
-    tells nothing, since nothing says where its events stood.
+    The counts have the positions at which events listed columns of equal names, of merged tables by shard; ``named`` gives their
+    name of a source table. Shapes that differ in types alone, and all shapes of a cell that an earlier version counted, are told
+    somewhere between the same positions. A cell of which no change was kept tells nothing, since nothing says where its events
+    stood.
     """
-    seen: dict[tuple[datetime, int, TableId], dict[str, set[Shape]]] = {}
+    seen: dict[tuple[datetime, int, TableId], dict[Shard, list[TableShapeRow]]] = {}
     for row in rows:
-        digest = list_digest(column.name for column in row.columns)
-        seen.setdefault((row.window_start, row.kafka_partition, row.table), {}).setdefault(digest, set()).add(
-            row.columns
-        )
+        table, shard = named(row.table)
+        cell = seen.setdefault((row.window_start, row.kafka_partition, table), {})
+        cell.setdefault(shard, []).append(row)
     found: list[ToldShapes] = []
     for count in counts:
-        there = seen.get((count.window_start, count.kafka_partition, count.table), {})
-        places: dict[str, list[tuple[SourcePosition, SourcePosition]]] = {}
-        for one in count.lists:
-            places.setdefault(one.columns[0], []).append((one.first, one.last))
-        if count.kept and not count.lists and count.first_position is not None and count.last_position is not None:
-            there = {"": set().union(*there.values())}
-            places = {"": [(count.first_position, count.last_position)]}
-        for digest, bounds in places.items():
-            shapes = tuple(sorted(there.get(digest, ()), key=repr))
-            if len(shapes) > 1:
-                bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
-            for first, last in bounds if shapes else ():
-                found.append(ToldShapes(count.table, first, last, shapes, bool(count.keys), count.window_start))
+        periods = periods_of_lists(count)
+        names_no_shard = any(not one[1:] for one in periods)
+        for shard, mine in seen.get((count.window_start, count.kafka_partition, count.table), {}).items():
+            told = _of_some_shard if shard and names_no_shard else _told_in
+            found += told(count, periods, shard, mine)
     return found
+
+
+def _told_in(count: WindowTable, periods: Periods, shard: Shard, rows: Sequence[TableShapeRow]) -> Iterator[ToldShapes]:
+    """Yield the shapes that events of one source table told in a cell."""
+    there: dict[str, set[Shape]] = {}
+    for row in rows:
+        there.setdefault(list_digest(column.name for column in row.columns), set()).add(row.columns)
+    places = {
+        digest: [(one.first, one.last) for one in periods[digest, *shard]]
+        for digest in there
+        if (digest, *shard) in periods
+    }
+    if count.kept and not count.lists and count.first_position is not None and count.last_position is not None:
+        there = {"": set().union(*there.values())}
+        places = {"": [(count.first_position, count.last_position)]}
+    for digest, bounds in sorted(places.items(), key=lambda one: one[1]):
+        shapes = tuple(sorted(there[digest], key=repr))
+        if len(shapes) > 1:
+            bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
+        for first, last in bounds:
+            yield ToldShapes(rows[0].table, first, last, shapes, bool(count.keys), count.window_start)
+
+
+def _of_some_shard(
+    count: WindowTable, periods: Periods, _: Shard, rows: Iterable[TableShapeRow]
+) -> Iterator[ToldShapes]:
+    """Yield the shapes of a shard in a cell of an earlier version, whose counts tell no shards.
+
+    An event of any shard may stand at the last position.
+    """
+    for row in rows:
+        if mine := periods.get((list_digest(column.name for column in row.columns),)):
+            first, last = first_told(row, mine), max(one.last for one in mine)
+            yield ToldShapes(row.table, first, last, (row.columns,), bool(count.keys), count.window_start, ends=False)
 
 
 def told_schema(shape: Shape, before: TableSchema | None, *, tells_keys: bool) -> TableSchema:

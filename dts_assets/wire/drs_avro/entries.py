@@ -64,8 +64,8 @@ def entries_of(sets: pa.Array, framing: Framing, schemas: Schemas) -> DecodedEnt
         for records in read_records(group.schema, group.records, _wishes(group.schema), others=None):
             found.add(records, group, sets, payloads)
     rejected = tuple(sorted(found.rejected, key=lambda one: (one.index, one.entry_number or 0)))
-    batch, reads = found.in_order()
-    return DecodedEntries(batch, rejected, tuple(found.shapes), (), {}, reads)
+    batch, reads, shapes = found.in_order()
+    return DecodedEntries(batch, rejected, shapes, (), {}, reads)
 
 
 def _wishes(schema: RecordSchema) -> dict[str, Wanted]:
@@ -75,12 +75,15 @@ def _wishes(schema: RecordSchema) -> dict[str, Wanted]:
 
 @dataclass(slots=True)
 class _Found:
-    """The entries of a call, block by block. ``reads`` marks those with rows of a full load."""
+    """The entries of a call, block by block. ``reads`` marks those with rows of a full load.
+
+    ``shapes`` have the first rows of their blocks, counted over all blocks.
+    """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     reads: list[Bools] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
-    shapes: dict[TableShape, None] = field(default_factory=dict)
+    shapes: list[tuple[TableShape, int]] = field(default_factory=list)
 
     def add(self, records: Records, group: Framed, sets: pa.Array, payloads: pa.Array) -> None:
         """Add a block of records, which are ``records.rows`` of the group."""
@@ -101,12 +104,13 @@ class _Found:
         if not good.all():
             heads = _Heads.of(records.take(np.flatnonzero(good)))
         batch = heads.batch(group, payloads)
+        before = sum(map(len, self.batches))
         self.batches.append(batch)
         self.reads.append(heads.operations == READ)
-        self.shapes |= dict.fromkeys(heads.shapes(batch))
+        self.shapes += [(shape, before + row) for shape, row in heads.shapes(batch)]
 
-    def in_order(self) -> tuple[pa.RecordBatch, Bools]:
-        """Return all entries in the order of their messages.
+    def in_order(self) -> tuple[pa.RecordBatch, Bools, dict[TableShape, int]]:
+        """Return all entries in the order of their messages, and the first row of each shape.
 
         The mask says which of them have rows of a full load.
         """
@@ -115,9 +119,12 @@ class _Found:
         reads = np.concatenate([np.zeros(0, np.bool_), *self.reads])
         sets, numbers = (batch[name].to_numpy() for name in ("set_index", "entry_number"))
         order = np.lexsort((numbers, sets))
+        places, shapes = np.argsort(order), dict[TableShape, int]()
+        for row, shape in sorted((int(places[row]), number) for number, (_, row) in enumerate(self.shapes)):
+            shapes.setdefault(self.shapes[shape][0], row)
         if bool((order == np.arange(len(order))).all()):
-            return batch, reads
-        return batch.take(pa.array(order)), reads[order]
+            return batch, reads, shapes
+        return batch.take(pa.array(order)), reads[order], shapes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,17 +223,17 @@ class _Heads:
         properties.add("sql", pc.fill_null(sql, ""), self.is_ddl | np.asarray(pc.not_equal(pc.fill_null(sql, ""), "")))
         return properties.maps()
 
-    def shapes(self, batch: pa.RecordBatch) -> Iterator[TableShape]:
-        """Yield the distinct shapes of the tables of rows, in the order they came."""
+    def shapes(self, batch: pa.RecordBatch) -> Iterator[tuple[TableShape, int]]:
+        """Yield the distinct shapes of the tables of rows, each with its first row, in the order they came."""
         rows = np.flatnonzero(self.has_rows)
         names = [pc.fill_null(batch[name].take(pa.array(rows)), "") for name in ("database", "schema", "table")]
         numbers = pa.array(self.codes[rows])
         _, first = joint_codes(*names, numbers)
         distinct = (column.take(pa.array(first)).to_pylist() for column in (*names, numbers))
-        for database, schema, table, number in zip(*distinct, strict=True):
+        for database, schema, table, number, row in zip(*distinct, rows[first].tolist(), strict=True):
             group = self.lists[number]
             if group is not None:
-                yield TableShape(TableId(database, schema, table), group.columns)
+                yield TableShape(TableId(database, schema, table), group.columns), row
 
 
 def _micros(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -398,19 +398,18 @@ def _properties(heads: _Heads) -> pa.MapArray:
     return properties.maps()
 
 
-def _shapes(heads: _Heads, batch: pa.RecordBatch) -> tuple[TableShape, ...]:
-    """Return the distinct shapes of the tables of DML entries, in the order they came."""
+def _shapes(heads: _Heads, batch: pa.RecordBatch) -> dict[TableShape, int]:
+    """Return the distinct shapes of the tables of DML entries, each with its first row, in the order they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
     has_schema = pc.is_valid(batch["schema"].take(pa.array(rows)))
     _, first = joint_codes(pa.array(heads.tables[rows]), pa.array(heads.lists[rows]), has_schema)
     rows = rows[first]
     names = (batch[name].take(pa.array(rows)).to_pylist() for name in ("database", "schema", "table"))
-    shapes = (
-        TableShape(TableId(database, schema or "", table), group.columns)
-        for database, schema, table, number in zip(*names, heads.lists[rows].tolist(), strict=True)
-        if (group := heads.groups[number]) is not None
-    )
-    return tuple(dict.fromkeys(shapes))
+    found: dict[TableShape, int] = {}
+    for database, schema, table, number, row in zip(*names, heads.lists[rows].tolist(), rows.tolist(), strict=True):
+        if (group := heads.groups[number]) is not None:
+            found.setdefault(TableShape(TableId(database, schema or "", table), group.columns), row)
+    return found
 
 
 def _checkpoints(heads: _Heads) -> tuple[Checkpoint, ...]:

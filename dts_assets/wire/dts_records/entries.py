@@ -62,7 +62,7 @@ def entries_of(sets: pa.Array, blocks: Iterable[HeadBlock]) -> DecodedEntries:
     batch = found.batch(sets)
     rejected = tuple(sorted(found.rejected, key=lambda one: one.index))
     reads = np.concatenate([np.zeros(0, np.bool_), *found.reads])
-    return DecodedEntries(batch, rejected, tuple(found.shapes), tuple(_checkpoints(batch)), dict(found.unknown), reads)
+    return DecodedEntries(batch, rejected, found.shapes, tuple(_checkpoints(batch)), dict(found.unknown), reads)
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class _Found:
     batches: list[pa.RecordBatch] = field(default_factory=list)
     reads: list[Bools] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
-    shapes: dict[TableShape, None] = field(default_factory=dict)
+    shapes: dict[TableShape, int] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
 
     def add(self, records: HeadBlock, sets: pa.Array) -> None:
@@ -97,9 +97,11 @@ class _Found:
             records, codes = records.take(keep), codes[keep]
         heads = _Heads(records, self.unknown)
         batch = heads.batch()
+        before = sum(map(len, self.batches))
         self.batches.append(batch)
         self.reads.append(np.asarray(pc.equal(heads.types, _FIRST_LOAD[0])))
-        self.shapes |= dict.fromkeys(_shapes(batch, codes, lists))
+        for shape, row in _shapes(batch, codes, lists):
+            self.shapes.setdefault(shape, before + row)
 
     def batch(self, sets: pa.Array) -> pa.RecordBatch:
         """Return all entries, each with its message among ``sets``."""
@@ -282,16 +284,16 @@ def _without_empty(found: pa.Array) -> pa.Array:
 
 def _shapes(
     batch: pa.RecordBatch, codes: npt.NDArray[np.int64], lists: Sequence[ColumnList | None]
-) -> Iterator[TableShape]:
-    """Yield the distinct shapes of the tables of rows, in the order they came."""
+) -> Iterator[tuple[TableShape, int]]:
+    """Yield the distinct shapes of the tables of rows, each with its first row, in the order they came."""
     rows = np.flatnonzero(np.asarray(batch["rows"].is_valid()))
     names, numbers = [batch[name].take(pa.array(rows)) for name in ("database", "table")], pa.array(codes[rows])
     _, first = joint_codes(*names, numbers)
     distinct = (column.take(pa.array(first)).to_pylist() for column in (*names, numbers))
-    for database, table, number in zip(*distinct, strict=True):
+    for database, table, number, row in zip(*distinct, rows[first].tolist(), strict=True):
         group = lists[number]
         if group is not None:
-            yield TableShape(TableId(database, "", table), group.columns)
+            yield TableShape(TableId(database, "", table), group.columns), row
 
 
 def _checkpoints(batch: pa.RecordBatch) -> Iterator[Checkpoint]:

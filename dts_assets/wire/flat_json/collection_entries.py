@@ -7,6 +7,7 @@ has any message which is not a change of a document with the fields of the vendo
 from __future__ import annotations
 
 from itertools import starmap
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,8 @@ def collection_entries(sets: pa.Array) -> DecodedEntries | None:
     except (*MALFORMED, OverflowError):
         return None
     count = len(sets)
-    tables = dict.fromkeys(zip(*fields[3:5], strict=True))
+    named = [*zip(*fields[3:5], strict=True)]
+    tables = dict(zip(reversed(named), range(count - 1, -1, -1), strict=True))  # each with its first row
     if not all(map(all, tables)) or not all(starmap(is_change, {*zip(*fields[1:3], strict=True)})):
         return None
     if not_utf8(sets).any() or times.null_count or not pc.all(pc.match_substring_regex(times, _TIME)).as_py():
@@ -79,7 +81,8 @@ def collection_entries(sets: pa.Array) -> DecodedEntries | None:
     columns["properties"] = properties.maps()
     shape = described(TYPES, KEYS)
     assert shape is not None, "the columns of collections are written here"
-    shapes = tuple(TableShape(TableId(database, "", name), shape.list.columns) for database, name in tables)
+    in_order = sorted(tables.items(), key=itemgetter(1))
+    shapes = {TableShape(TableId(database, "", name), shape.list.columns): row for (database, name), row in in_order}
     batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=ENTRIES)
     return DecodedEntries(batch, (), shapes, (), {}, np.asarray(pc.equal(operations, LOAD)))
 

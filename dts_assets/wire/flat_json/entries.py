@@ -5,6 +5,7 @@ Each message is one entry; its rows are only counted.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class _Found:
     """The entries of a call, column by column, with their shapes and unknown fields.
 
     ``kinds`` are their numbers among ``known``. ``alike`` has the kind of every head by all that it is made of, and ``texts`` the
-    numbers of columns' types and of names of keys.
+    numbers of columns' types and of names of keys. ``shapes`` come with the message that had each first.
     """
 
     dialect: Dialect
@@ -79,7 +80,7 @@ class _Found:
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
-    shapes: dict[tuple[TableId, bytes, bytes], TableShape] = field(default_factory=dict)
+    shapes: dict[tuple[TableId, bytes, bytes], tuple[TableShape, int]] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     known: dict[_Kind, int] = field(default_factory=dict)
     alike: dict[Hashable, int] = field(default_factory=dict)
@@ -108,7 +109,7 @@ class _Found:
         for place in [place for place, kind in enumerate(kinds) if kind == _ODD]:
             kind = self.alike.get(keys[place])
             if kind is None:
-                kind = self.alike[keys[place]] = self._kind_alone(heads[place])
+                kind = self.alike[keys[place]] = self._kind_alone(heads[place], first + place)
             kinds[place] = kind
             if kind == _ODD:
                 self._append(first + start, heads[start:place], kinds[start:place])
@@ -153,7 +154,7 @@ class _Found:
             return
         try:
             head, others = self.dialect.head(bytes(message))
-            kind = self._kind(head)
+            kind = self._kind(head, number)
         except Refused as refused:
             entry = None if refused.reason is Reason.UNDECODABLE_ENTRIES else 0
             self.rejected.append(Rejected(number, entry, refused.reason, refused.detail, bytes(message)))
@@ -164,17 +165,17 @@ class _Found:
         self.unknown.update(f"field {name}" for name in others if name != "ts")
         self._append(number, [head], [kind])
 
-    def _kind_alone(self, head: Head) -> int:
+    def _kind_alone(self, head: Head, number: int) -> int:
         """Return the number of a head's kind.
 
         It is that of no kind if the head cannot be used, or if more of its message is needed.
         """
         try:
-            return self._kind(head) if self.dialect.complete(head) else _ODD
+            return self._kind(head, number) if self.dialect.complete(head) else _ODD
         except Refused:
             return _ODD
 
-    def _kind(self, head: Head) -> int:
+    def _kind(self, head: Head, number: int) -> int:
         """Return the number of a head's kind.
 
         Raises:
@@ -183,7 +184,7 @@ class _Found:
         message_type = self.dialect.message_type(head)
         rows, database, table, unknown = None, head.database or None, head.table or None, None
         if message_type == DML:
-            before, after = self._images(head)
+            before, after = self._images(head, number)
             rows, database, table = len(after if after is not None else before or ()), head.database, head.table
             unknown = f"old rows of {head.type}" if before is None and head.old else None
         kind = _Kind(
@@ -192,7 +193,7 @@ class _Found:
         )  # fmt: skip
         return self.known.setdefault(kind, len(self.known))
 
-    def _images(self, head: Head) -> Images:
+    def _images(self, head: Head, number: int) -> Images:
         """Return the rows of a message that has some, and note its shape.
 
         Raises:
@@ -207,7 +208,7 @@ class _Found:
             columns = described(*key[1:])
             if columns is None:
                 raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-            self.shapes[key] = TableShape(table, columns.list.columns)
+            self.shapes[key] = TableShape(table, columns.list.columns), number
         return images
 
 
@@ -230,9 +231,18 @@ def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
     for kind, count in zip(found.known, np.bincount(kinds, minlength=len(found.known)).tolist(), strict=True):
         if kind.unknown is not None:
             found.unknown[kind.unknown] += count
-    shapes = tuple(dict.fromkeys(found.shapes.values()))
     reads = np.array([kind.type == LOAD for kind in found.known], np.bool_)[kinds]
-    return DecodedEntries(_batch(found, sets), tuple(found.rejected), shapes, (), dict(found.unknown), reads)
+    return DecodedEntries(_batch(found, sets), tuple(found.rejected), _shapes(found), (), dict(found.unknown), reads)
+
+
+def _shapes(found: _Found) -> dict[TableShape, int]:
+    """Return the distinct shapes, each with the row of its first message, or the next one where that was rejected."""
+    shapes: dict[TableShape, int] = {}
+    for shape, number in found.shapes.values():
+        row = bisect_left(found.numbers, number)
+        if row < len(found.numbers):
+            shapes.setdefault(shape, row)
+    return shapes
 
 
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:

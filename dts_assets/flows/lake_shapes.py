@@ -1,0 +1,55 @@
+"""The shapes that the ledger has, as shapes of lake tables, and in the order in which events told them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
+from dts_assets.model.routes import NO_ROUTES, Routes, routed_columns
+from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import told_places
+from dts_assets.model.windows import Window
+from dts_assets.wire.format import TableShape
+
+
+def lake_shapes(pipeline: Pipeline, windows: Sequence[Window] | None = None) -> list[TableShapeRow]:
+    """Return the shapes that the ledger has of some windows (None: of all), as shapes of lake tables.
+
+    Those of tables that are not decoded are left out.
+    """
+    return routed_shapes(pipeline, pipeline.ledger.table_shapes(windows))
+
+
+def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableShapeRow]:
+    """Return shapes of source tables as :func:`lake_shapes` has them."""
+    settings, routes = pipeline.settings, pipeline.settings.routes
+    if not routes:
+        return rows
+    return [
+        replace(row, table=routes.lake_table(row.table), columns=routed_columns(routes, row.table, row.columns))
+        for row in rows
+        if settings.tables.takes(row.table)
+    ]
+
+
+def stored_shapes(
+    rows: Iterable[TableShapeRow], counts: Iterable[WindowTable] = (), routes: Routes = NO_ROUTES
+) -> list[TableShape]:
+    """Return the shapes that rows of the ledger have, in the order of the source as far as it is known.
+
+    Without the ``counts`` of their windows it may be another one where a server took over.
+    """
+    return [TableShape(row.table, row.columns) for _, row in told_places(rows, counts, routes.named)]
+
+
+def shapes_as_told(
+    pipeline: Pipeline, tables: Collection[TableId], sources: Mapping[TableId, Iterable[TableId]]
+) -> Iterator[TableShapeRow]:
+    """Yield the shapes that the ledger has of some lake tables, in the order in which events told them last."""
+    names = {*tables, *(source for table in tables for source in sources.get(table, ()))}
+    shapes, counts = pipeline.ledger.of_tables(names) if names else ([], [])
+    places = told_places(shapes, counts, pipeline.settings.routes.named)
+    for _, row in sorted(places, key=lambda one: one[0].end):
+        yield from (one for one in routed_shapes(pipeline, [row]) if one.table in tables)
