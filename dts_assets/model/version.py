@@ -1,4 +1,4 @@
 """The version of the code that makes rows."""
 
-CODE_VERSION = "6"
+CODE_VERSION = "7"
 """Raised when equal inputs give other rows. It stands in every ledger row and in Dagster's code versions."""

@@ -35,14 +35,11 @@ def restarted(source: Source) -> None:
 
 
 class Keyed:
-    """A table whose key gets another name, and whose other column is spelled otherwise, within one window.
+    """A table whose key gets another name, and whose other column is spelled otherwise, within one entry set."""
 
-    Without ``flush`` all of it is one entry set in each Kafka partition, so that one call of the decoder has all.
-    """
-
-    def __init__(self, *, flush: bool = False, takes_over: bool = False) -> None:
+    def __init__(self, *, takes_over: bool) -> None:
         self.table = Table("keyed", [Field("id", BIGINT, True), Field("v", INT)])
-        self.source, self.second, self.flush = short_source(self.table), 0, flush
+        self.source, self.second = short_source(self.table), 0
         self.change(*((None, {"id": number, "v": 1}) for number in range(4)))
         if takes_over:
             restarted(self.source)
@@ -54,12 +51,12 @@ class Keyed:
 
     def change(self, *rows: tuple[dict[str, int] | None, dict[str, int]]) -> None:
         self.second += 1
-        self.source.transaction(border(0) + self.second * SECOND, Dml(self.table, rows), flush=self.flush)
+        self.source.transaction(border(0) + self.second * SECOND, Dml(self.table, rows), flush=False)
 
     def alter(self, clause: str, **columns: Field) -> None:
         self.second += 1
         at = border(0) + self.second * SECOND
-        self.source.transaction(at, Ddl(f"ALTER TABLE keyed {clause}"), flush=self.flush)
+        self.source.transaction(at, Ddl(f"ALTER TABLE keyed {clause}"), flush=False)
         rows = self.source.rows["keyed"]
         for key, row in rows.items():
             rows[key] = dict(zip(columns, row.values(), strict=True))
@@ -77,26 +74,21 @@ def test_each_shape_of_a_window_has_its_own_place(takes_over: bool, bench_of: Be
     assert columns["V"].source_names == ("V", "v")
     shown = {(row["ident"], row["V"]) for row in harness.rows("snapshot", "bank", "keyed")}
     assert shown == {(0, 5), (1, 6), (2, 6), (3, 5)}
-    shapes = harness.pipeline.ledger.table_shapes()
-    assert all(len({one.first_position for one in shapes if one.kafka_partition == lane}) > 1 for lane in (0, 1))
+    first = dict[tuple[int, tuple[str, ...]], ServerPosition]()
+    for change in made.source.changes:
+        first.setdefault((change.partition, tuple(change.after or ())), ServerPosition(*change.position))
+    assert first == {
+        (row.kafka_partition, tuple(one.name for one in row.columns)): row.first_position
+        for row in harness.pipeline.ledger.table_shapes()
+    }
     harness.pipeline.settings.registry_path.unlink()
     assert {column.name: column.is_key for column in known_tables(harness.pipeline)[KEYED]} == {
         name: column.is_key for name, column in columns.items()
     }
 
 
-@pytest.mark.more
-def test_shapes_of_one_set_and_of_many_have_equal_places(bench_of: Bench, tmp_path: Path) -> None:
-    found = list[set[tuple[tuple[str, ...], ServerPosition | None]]]()
-    for flush in (False, True):
-        harness = open_short(
-            bench_of, tmp_path / f"{flush}", Keyed(flush=flush).source.messages, windows=1, name=f"sets_{int(flush)}"
-        )
-        harness.all()
-        shapes = harness.pipeline.ledger.table_shapes()
-        found.append({(tuple(one.name for one in row.columns), row.first_position) for row in shapes})
-    assert found[0] == found[1]
-    assert len(found[0]) > 2
+BEFORE, AFTER, LAST = range(4), range(4, 8), range(8, 12)
+"""Rows of both Kafka partitions."""
 
 
 def failover(*, window: int) -> Source:
@@ -104,16 +96,16 @@ def failover(*, window: int) -> Source:
     tables = shards_of(2, 1)
     source = short_source(*tables)
     for number, table in enumerate(tables):
-        put(source, 0, 1 + number, table, 1, 2, n=1)
+        put(source, 0, 1 + number, table, *BEFORE, n=1)
     alter(source, 0, 10, tables, "ADD COLUMN more int DEFAULT 5")
-    for table in tables:
+    for number, table in enumerate(tables):
         table.columns.append(Field("more", INT))
-    put(source, 0, 20, tables[0], 3, n=1, more=6)
+        put(source, 0, 20 + number, table, *AFTER, n=1, more=6)
     if window:
         source.checkpoint(border(0) + 300 * SECOND)
     restarted(source)
     for number, table in enumerate(tables):
-        put(source, window, 31 + number, table, 4, n=1, more=6)
+        put(source, window, 31 + number, table, *LAST, n=1, more=6)
     source.checkpoint(border(window) + 500 * SECOND)
     return source
 
@@ -128,8 +120,7 @@ def test_rows_of_shards_have_the_default_that_a_server_gave_them_before_another_
     window: int, bench_of: Bench, tmp_path: Path
 ) -> None:
     source = failover(window=window)
-    told = [("shop_00", 1, 5), ("shop_00", 2, 5), ("shop_00", 3, 6), ("shop_00", 4, 6)]
-    told += [("shop_01", 1, 5), ("shop_01", 2, 5), ("shop_01", 4, 6)]
+    told = [(shop, number, 5 if number in BEFORE else 6) for shop in ("shop_00", "shop_01") for number in range(12)]
     for order in (*permutations(range(window + 1)), ()) if window else ((),):
         harness = open_short(bench_of, tmp_path / f"{order}", source.messages, windows=window + 1, merge=MERGE)
         for one in order:
@@ -141,17 +132,17 @@ def test_rows_of_shards_have_the_default_that_a_server_gave_them_before_another_
 
 @pytest.mark.more
 def test_a_table_that_gets_a_name_behind_a_failover_has_the_columns_of_before(bench_of: Bench, tmp_path: Path) -> None:
-    """Server B, with a lower file number, renames what server A has widened, and no event has the new name."""
+    """Server B, with a lower file number, widens what server A has, and renames it; no event has the new name."""
     table = Table("old", [Field("id", INT, True), Field("n", INT)])
     source = short_source(table)
     source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": number, "n": 1}) for number in range(4)]))
-    source.transaction(border(0) + 2 * SECOND, Ddl("ALTER TABLE old ADD more int"))
-    table.columns.append(Field("more", INT))
-    rows = [(None, {"id": number, "n": 1, "more": 7}) for number in range(4, 8)]
-    source.transaction(border(0) + 3 * SECOND, Dml(table, rows))
     source.checkpoint(border(0) + 300 * SECOND)
     restarted(source)
-    source.transaction(border(1) + SECOND, Ddl("RENAME TABLE old TO young"))
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE old ADD more int"))
+    table.columns.append(Field("more", INT))
+    rows = [(None, {"id": number, "n": 1, "more": 7}) for number in range(4, 8)]
+    source.transaction(border(1) + 2 * SECOND, Dml(table, rows))
+    source.transaction(border(1) + 3 * SECOND, Ddl("RENAME TABLE old TO young"))
     source.checkpoint(border(1) + 300 * SECOND)
     told = [(number, None if number < 4 else 7) for number in range(8)]
     for order in ((0, 1), (1, 0), ()):
@@ -160,6 +151,8 @@ def test_a_table_that_gets_a_name_behind_a_failover_has_the_columns_of_before(be
             harness.all(window)
         harness.settle()
         assert sorted((row["id"], row["more"]) for row in harness.rows("snapshot", "bank", "young")) == told, order
+        names = [column.name for column in known_tables(harness.pipeline)[table_id("young")]]
+        assert sorted(names) == ["id", "more", "n"], order
 
 
 def lists_out_of_order(shard: Table) -> list[list[Field]]:
@@ -176,20 +169,21 @@ def test_lists_behind_the_last_kept_row_of_a_shard_stop_nothing(
     """A vendor sends columns in any order, and the row filter leaves out all rows with the later orders."""
     tables = shards_of(2, 1)
     source = short_source(*tables)
-    put(source, 0, 1, tables[1], 1, n=1)
+    put(source, 0, 1, tables[1], *BEFORE, n=1)
     for second, columns in enumerate(lists_out_of_order(tables[0])):
         tables[0].columns[:] = columns
         numbers = range(10 * second, 10 * second + 4)
         put(source, 0, 2 + second, tables[0], *numbers, n=1 if keeps_one and not second else 50)
-    alter(source, 0, 20, tables, "ADD COLUMN more int DEFAULT 5")
     source.checkpoint(border(0) + 500 * SECOND)
+    alter(source, 1, 20, tables, "ADD COLUMN more int DEFAULT 5")
+    source.checkpoint(border(1) + 500 * SECOND)
     harness = open_short(
-        bench_of, tmp_path / "capture", source.messages, windows=1, merge=MERGE, rows={"shop.orders": "n < 10"}
+        bench_of, tmp_path / "capture", source.messages, windows=2, merge=MERGE, rows={"shop.orders": "n < 10"}
     )
     harness.all()
     assert not harness.pipeline.ledger.paused_tables()
-    kept = [("shop_00", number, 5) for number in range(4)] if keeps_one else []
-    assert shards_shown(harness, "_source_database", "id", "more") == [*kept, ("shop_01", 1, 5)]
+    kept = [(shop, number, 5) for shop in ("shop_00", "shop_01")[not keeps_one :] for number in BEFORE]
+    assert shards_shown(harness, "_source_database", "id", "more") == kept
 
 
 def entries_first(harness: Harness) -> None:

@@ -127,12 +127,13 @@ def test_a_position_gets_a_lineage_that_nobody_decided_in_few_modules() -> None:
 
 @pytest.mark.parametrize("compared", [lt, le, gt, ge])
 def test_places_at_servers_have_no_order(compared: Callable[[Any, Any], bool]) -> None:
+    unordered: list[Any] = [ServerPosition(3, 700), ServerPosition(1, 4)]
     with pytest.raises(TypeError):
-        compared(ServerPosition(3, 700), ServerPosition(3, 701))
+        compared(*unordered)
     with pytest.raises(TypeError):
         compared(ServerPosition(3, 700), SourcePosition(0, 3, 701))
     with pytest.raises(TypeError):
-        sorted([ServerPosition(3, 700), ServerPosition(1, 4)])
+        sorted(unordered)
 
 
 def test_a_place_at_a_server_is_a_position_in_a_lineage() -> None:

@@ -119,10 +119,15 @@ def decoded(scenario: Scenario, *, spaced: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def sets_of(scenario: Scenario) -> pa.Array:
+    """The entry sets of a scenario."""
+    return pa.array(_joined(scenario.format.fragments(scenario.messages())), pa.binary())
+
+
 def entries_of(scenario: Scenario) -> tuple[pa.RecordBatch, dict[TableId, tuple[Column, ...]]]:
     """The entries of a scenario, and its tables with the columns that they describe."""
     wire = scenario.format
-    found = wire.entries(pa.array(_joined(wire.fragments(scenario.messages())), pa.binary()))
+    found = wire.entries(sets_of(scenario))
     return found.batch, _columns(wire, found)
 
 
