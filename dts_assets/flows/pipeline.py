@@ -249,6 +249,8 @@ class Pipeline:
         if settings.routes:
             merges = [[name, list(some)] for name, some in settings.merge.items()]
             facts["routes"] = {"rename": list(settings.rename.items()), "merge": merges}
+            if merges:  # an earlier version counted lists of columns of all shards together
+                facts["lists"] = "by shard"
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     def judging_settings(self) -> str:

@@ -18,7 +18,7 @@ from dts_assets.flows.known_tables import register_shapes
 from dts_assets.flows.pipeline import open_pipeline
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition
 from dts_assets.model.spans import Cell
 from dts_assets.settings import load_settings
 from dts_assets.wire.format import TableShape
@@ -71,9 +71,9 @@ def config(tmp_path: Path) -> Path:
         pipeline = open_pipeline(load_settings(file), name)
         pipeline.check_shape()  # makes the lake
         start, columns = pipeline.grid.at(0), (ColumnShape("id", "int(11)", True),)
-        row = TableShapeRow(0, start.start, ORDERS, columns, SourcePosition(0, 1, 4), "1")
+        row = TableShapeRow(0, start.start, ORDERS, columns, ServerPosition(1, 4), "1")
         pipeline.ledger.replace_table_shapes([Cell(0, start)], [row])
-        register_shapes(pipeline, {TableShape(ORDERS, columns): SourcePosition(0, 1, 4)})
+        register_shapes(pipeline, [TableShape(ORDERS, columns)])
     return file
 
 

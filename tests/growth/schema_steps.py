@@ -109,7 +109,7 @@ SCHEMA_STEPS: dict[str, Case] = {
     "a table's history": (lambda count: (_said(count), _told(count)), _history),
     "cells that tell shapes": (_cells, lambda given: told_shapes(*given)),
     "shapes of one cell": (_of_one_cell, lambda given: told_shapes(*given)),
-    "shards of one cell": (_of_shards, lambda given: told_shapes(*given, named=_as_shard)),
+    "shards of one cell": (_of_shards, lambda given: told_shapes(given[0], given[1], _as_shard)),
     "places in one cell": (_of_one_cell, lambda given: told_places(*given)),
     "statements that are stored": (_rows, source_statements),
     "tables that a database takes along": (
