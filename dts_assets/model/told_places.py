@@ -58,21 +58,20 @@ def told_places(
     """Return shapes with their places, in the order in which these begin.
 
     A shape has several places where events told others in between. One without a change that was kept is in no count, and is
-    taken for one of the lineage in which the changes of its window begin.
+    taken for one of the first lineage: such events were sent before, or a filter left them out.
     """
-    cells = {(one.window_start, one.kafka_partition, one.table): (one, periods_of_lists(one)) for one in counts}
+    cells = {(one.window_start, one.kafka_partition, one.table): periods_of_lists(one) for one in counts}
     found = list[tuple[ToldPlace, TableShapeRow]]()
     for row in rows:
         table, shard = named(row.table)
-        count, lists = cells.get((row.window_start, row.kafka_partition, table), (None, _NO_LISTS))
+        lists = cells.get((row.window_start, row.kafka_partition, table), _NO_LISTS)
         digest = list_digest(column.name for column in row.columns)
         if periods := lists.get((digest, *shard)) or lists.get((digest,)):  # an earlier version told no shards
             first = first_told(row, periods)
             later = (one for one in periods if one.last >= first)
             found += [(ToldPlace(row.window_start, max(first, one.first), one.last), row) for one in later]
         else:
-            known = None if count is None else count.first_position
-            at = (row.first_position or _BEGIN).of(0 if known is None else known.lineage)
+            at = (row.first_position or _BEGIN).of(0)
             found.append((ToldPlace(row.window_start, at, at), row))
     return sorted(found, key=lambda one: (one[0].begin, one[1].table, repr(one[1].columns)))
 

@@ -229,3 +229,24 @@ def test_a_snapshot_before_a_statement_has_no_later_column(
     assert {name for row in shown for name in row if not name.startswith("_")} == {"id", "n"}
     found = find_repeated_keys(harness.pipeline)
     assert (found.results, found.failures) == ({table_id("items"): 0}, {})
+
+
+@pytest.mark.more
+def test_a_merged_snapshot_before_a_statement_has_no_later_column(bench_of: Bench, tmp_path: Path) -> None:
+    tables = shards_of(2, 1)
+    source = short_source(*tables)
+    for table in tables:
+        put(source, 0, 1, table, *BEFORE, n=1)
+    for window in range(2):
+        source.checkpoint(border(window) + 300 * SECOND)
+    alter(source, 2, 1, tables, "ADD COLUMN more int DEFAULT 5")
+    for table in tables:
+        table.columns.append(Field("more", INT))
+        put(source, 2, 10, table, *AFTER, n=1, more=6)
+    source.checkpoint(border(2) + 300 * SECOND)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=3, merge=MERGE)
+    later_window_first(harness)
+    assert {"more", "n"} & {name for row in harness.rows("snapshot", "shop", "orders") for name in row} == {"n"}
+    harness.settle()
+    told = [(shop, n, 5 if n in BEFORE else 6) for shop in ("shop_00", "shop_01") for n in range(8)]
+    assert shards_shown(harness, "_source_database", "id", "more") == told
