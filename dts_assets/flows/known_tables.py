@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def register_shapes(pipeline: Pipeline, shapes: Iterable[TableShape]) -> tuple[TableId, ...]:
-    """Add the tables and columns of some shapes, in the order of the source, to the registry; return the new tables.
+    """Add the tables and columns of shapes, in the source's order, to the registry; return the new tables.
 
     A column gets the type that holds what all shapes say, as text where no other type does. A registry file that was lost gets
     all shapes of the ledger first, because a file with some tables or columns alone would look whole. The ledger has the shapes
@@ -107,7 +107,7 @@ def _add_shape(
 
 
 def register_counted(pipeline: Pipeline, windows: Sequence[Window]) -> None:
-    """Register once more what windows told in an order that their counts alone know: names and keys of columns."""
+    """Register names and keys of columns once more where windows told several, in an order that counts know."""
     rows = pipeline.ledger.table_shapes(windows)
     told: dict[tuple[datetime, TableId], set[tuple[frozenset[str], frozenset[str]]]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The shapes that the ledger has, as shapes of lake tables, and in the order in which events told them."""
+"""The shapes that the ledger has: as those of lake tables, and in the order of events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableSh
 def stored_shapes(
     rows: Iterable[TableShapeRow], counts: Iterable[WindowTable] = (), routes: Routes = NO_ROUTES
 ) -> list[TableShape]:
-    """Return the shapes that rows of the ledger have, in the order of the source as far as it is known.
+    """Return the shapes of rows of the ledger, in the source's order as far as it is known.
 
     Without the ``counts`` of their windows it may be another one where a server took over.
     """
@@ -47,7 +47,7 @@ def stored_shapes(
 def shapes_as_told(
     pipeline: Pipeline, tables: Collection[TableId], sources: Mapping[TableId, Iterable[TableId]]
 ) -> Iterator[TableShapeRow]:
-    """Yield the shapes that the ledger has of some lake tables, in the order in which events told them last."""
+    """Yield the shapes of some lake tables, in the order in which events told them last."""
     names = {*tables, *(source for table in tables for source in sources.get(table, ()))}
     shapes, counts = pipeline.ledger.of_tables(names) if names else ([], [])
     places = told_places(shapes, counts, pipeline.settings.routes.named)

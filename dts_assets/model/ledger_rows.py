@@ -357,7 +357,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class TableShapeRow:
-    """The columns that events of a window described for a table, and where a server had the first such event."""
+    """The columns that events of a window described, and the first such event's place at its server."""
 
     kafka_partition: int
     window_start: datetime

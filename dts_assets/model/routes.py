@@ -143,7 +143,7 @@ class Routes:
         return source.parts if self._merge_of(source) is not None else ()
 
     def named(self, source: TableId) -> tuple[TableId, tuple[str, ...]]:
-        """Return the lake table of a source table, and what tells its rows there among those of other shards."""
+        """Return the lake table of a source table, and what tells its rows from those of other shards."""
         table = self.lake_table(source)
         return table, self.shard(source) if self.shard_columns(table) else ()
 

@@ -18,11 +18,11 @@ from dts_assets.model.tables import TableId
 
 Shard = tuple[str, ...]
 Named = Callable[[TableId], tuple[TableId, Shard]]
-"""The function that gives a source table's name in the counts, and what tells it there among other shards."""
+"""The function that gives a source table's name in the counts, and what tells the shard."""
 
 
 Periods = Mapping[tuple[str, ...], Sequence[KeyPeriod]]
-"""The periods of each list of columns in a cell, by the list's digest and what tells the shard."""
+"""The periods of each list of columns in a cell, by its digest and the shard."""
 
 _BEGIN = ServerPosition(0, 0)
 _NO_LISTS: Periods = MappingProxyType({})
@@ -85,7 +85,7 @@ def periods_of_lists(count: WindowTable) -> Periods:
 
 
 def first_told(row: TableShapeRow, periods: Sequence[KeyPeriod]) -> SourcePosition:
-    """Return the first position of a shape in the periods of its list of columns, of which there is at least one.
+    """Return the first position of a shape in the periods of its list (at least one).
 
     It is that of the first event, where a period holds its place at the server. Else that event was not kept.
     """

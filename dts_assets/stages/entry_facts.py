@@ -72,7 +72,7 @@ class EntryFacts:
     positions: dict[int, tuple[SourcePosition, SourcePosition]] = field(default_factory=dict)
     latest_event: datetime | None = None
     shapes: dict[TableShape, ServerPosition] = field(default_factory=dict)
-    """All columns that events described, each with the place of the first such event, in the order they came."""
+    """All columns that events described, with the place of the first such event, as they came."""
     unknown: dict[str, int] = field(default_factory=dict)
     emptying: int = 0
     """Statements that take away all rows of a table."""

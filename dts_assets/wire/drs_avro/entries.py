@@ -224,7 +224,7 @@ class _Heads:
         return properties.maps()
 
     def shapes(self, batch: pa.RecordBatch) -> Iterator[tuple[TableShape, int]]:
-        """Yield the distinct shapes of the tables of rows, each with its first row, in the order they came."""
+        """Yield the distinct shapes of the tables of rows, each with its first row, as they came."""
         rows = np.flatnonzero(self.has_rows)
         names = [pc.fill_null(batch[name].take(pa.array(rows)), "") for name in ("database", "schema", "table")]
         numbers = pa.array(self.codes[rows])

@@ -399,7 +399,7 @@ def _properties(heads: _Heads) -> pa.MapArray:
 
 
 def _shapes(heads: _Heads, batch: pa.RecordBatch) -> dict[TableShape, int]:
-    """Return the distinct shapes of the tables of DML entries, each with its first row, in the order they came."""
+    """Return the distinct shapes of the tables of DML entries, each with its first row, as they came."""
     rows = np.flatnonzero(heads.types == pb.DML)
     has_schema = pc.is_valid(batch["schema"].take(pa.array(rows)))
     _, first = joint_codes(pa.array(heads.tables[rows]), pa.array(heads.lists[rows]), has_schema)

@@ -285,7 +285,7 @@ def _without_empty(found: pa.Array) -> pa.Array:
 def _shapes(
     batch: pa.RecordBatch, codes: npt.NDArray[np.int64], lists: Sequence[ColumnList | None]
 ) -> Iterator[tuple[TableShape, int]]:
-    """Yield the distinct shapes of the tables of rows, each with its first row, in the order they came."""
+    """Yield the distinct shapes of the tables of rows, each with its first row, as they came."""
     rows = np.flatnonzero(np.asarray(batch["rows"].is_valid()))
     names, numbers = [batch[name].take(pa.array(rows)) for name in ("database", "table")], pa.array(codes[rows])
     _, first = joint_codes(*names, numbers)

@@ -236,7 +236,7 @@ def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
 
 
 def _shapes(found: _Found) -> dict[TableShape, int]:
-    """Return the distinct shapes, each with the row of its first message, or the next one where that was rejected."""
+    """Return the distinct shapes, each with the row of its first message that was not rejected."""
     shapes: dict[TableShape, int] = {}
     for shape, number in found.shapes.values():
         row = bisect_left(found.numbers, number)
