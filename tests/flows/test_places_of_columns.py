@@ -63,7 +63,8 @@ class Keyed:
         self.table.columns[:] = columns.values()
 
 
-@pytest.mark.parametrize("takes_over", [False, pytest.param(True, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("takes_over", [False, True])
 def test_each_shape_of_a_window_has_its_own_place(takes_over: bool, bench_of: Bench, tmp_path: Path) -> None:
     """The key and the spelling are those of the last event, which may stand in a file with a lower number."""
     made = Keyed(takes_over=takes_over)

@@ -26,6 +26,7 @@ def test_messages_become_what_stands_beside_them(scenario: Scenario, spaced: boo
         assert found[part] == value, part
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("scenario", FOUND, ids=str)
 def test_each_shape_has_the_row_of_its_first_event(scenario: Scenario) -> None:
     """The sets up to that row tell the shape, and those before it do not; both ways round, and all sets twice."""
