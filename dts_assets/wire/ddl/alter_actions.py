@@ -216,9 +216,6 @@ def _action(reader: Reader) -> list[Action]:
     return [*found, *options.others]
 
 
-_VERSIONS = (("SYSTEM", "VERSIONING"), ("PERIOD", "FOR"))
-
-
 def _add(reader: Reader) -> list[Action]:
     if is_key_part(reader):
         return _key(reader)
@@ -230,9 +227,20 @@ def _add(reader: Reader) -> list[Action]:
             one = Reader(part)
             found += _key(one) if is_key_part(one) else [AddColumn(declared_column(part), if_absent)]
         return found
-    if not is_column and reader.keywords(2) in _VERSIONS:
-        raise Unreadable("versions of rows")
+    if not is_column and (found := _versions(reader)):
+        return found
     return [AddColumn(declared_column(_rest(reader)), if_absent)]
+
+
+def _versions(reader: Reader) -> list[Action]:
+    """Take the words about versions of rows, which change no row that events tell; none for a column.
+
+    Raises:
+        Unreadable: a period has columns of its own.
+    """
+    if reader.keywords(2) == ("PERIOD", "FOR"):
+        raise Unreadable("versions of rows")
+    return [OtherPart(Part.OPTION)] if reader.takes("SYSTEM", "VERSIONING") else []
 
 
 def _rest(reader: Reader) -> list[Token]:
@@ -252,8 +260,8 @@ def _key(reader: Reader) -> list[Action]:
 def _drop(reader: Reader) -> list[Action]:
     if reader.takes("PRIMARY", "KEY"):
         return [DropKey(False)]
-    if reader.keywords(2) in _VERSIONS:
-        raise Unreadable("versions of rows")
+    if found := _versions(reader):
+        return found
     if reader.takes("FOREIGN", "KEY") or reader.takes_one_of("INDEX", "KEY", "CONSTRAINT", "CHECK"):
         if_exists = reader.takes("IF", "EXISTS")
         return [DropKey(if_exists)] if reader.name().upper() == "PRIMARY" else [OtherPart(Part.INDEX)]

@@ -1,16 +1,11 @@
-"""Column definitions in a statement: the type, whether NULL is taken, and the value of older rows.
-
-sqlglot reads them. It is imported at the first definition: that takes a quarter of a second, and most runs meet none.
-"""
+"""Column definitions in a statement: the type, whether NULL is taken, and the value of older rows."""
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from dts_assets.wire.ddl.stored_defaults import (
     BLOBS,
@@ -18,14 +13,13 @@ from dts_assets.wire.ddl.stored_defaults import (
     TEXTS,
     WHOLES,
     decimal_scale,
+    stored_bytes,
     stored_default,
     type_name,
     unquoted,
+    with_zero_bytes,
 )
-from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, readings, words
 
 _ZERO = {
     **dict.fromkeys(WHOLES | REALS | {"year", "bit"}, "0"),
@@ -38,6 +32,11 @@ Dates depend on the server's mode.
 
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?", re.I)
+_BEGUN_NUMBER = re.compile(r"\.|(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d*)?", re.I)
+_BEFORE_TEXTS = words("N DATE TIME TIMESTAMP")
+_BEFORE_STRINGS = _BEFORE_TEXTS | words("B X")
+_OF_UTF8 = words("_UTF8 _UTF8MB3 _UTF8MB4")
+_DIGITS_OF = {"X": frozenset("0123456789ABCDEF"), "B": frozenset("01")}
 
 
 class Fill(StrEnum):
@@ -67,104 +66,6 @@ class ColumnDefinition:
     fill_value: str | None
 
 
-def column_definition(tokens: Sequence[Token]) -> ColumnDefinition:
-    """Return the definition that begins with the column's name, without FIRST or AFTER.
-
-    Raises:
-        Unreadable: the definition is not understood.
-    """
-    reader = Reader(tokens)
-    name = reader.name()
-    body = _without_place(reader.rest)
-    parsed = _parsed(source_text(body))
-    kinds = {type(constraint.args.get("kind")).__name__: constraint.args["kind"] for constraint in parsed.constraints}
-    null = kinds.get("NotNullColumnConstraint")
-    is_key = "PrimaryKeyColumnConstraint" in kinds
-    not_null = is_key or (null is not None and not null.args.get("allow_null"))
-    type_text = _type_text(body)
-    default = _default_text(body)
-    odd = kinds.keys() & {"GeneratedAsIdentityColumnConstraint", "ComputedColumnConstraint"}
-    if odd or "AutoIncrementColumnConstraint" in kinds or is_key or type_text.startswith("serial"):
-        fill, value = Fill.UNKNOWN, None
-    elif default is not None:
-        fill, value = fill_of_default(default, type_text)
-    elif not_null:
-        fill, value = fill_without_default(type_text, _labels(type_text, body))
-    elif type_text.startswith("timestamp") and null is None:
-        fill, value = Fill.UNKNOWN, None  # NOT NULL unless the server has explicit_defaults_for_timestamp
-    else:
-        fill, value = Fill.NULL, None
-    return ColumnDefinition(name, type_text, default, not_null, is_key, fill, value)
-
-
-def _parsed(definition: str) -> exp.ColumnDef:
-    """Return the definition as sqlglot understands it, whole; a name of ours stands for the column's.
-
-    Raises:
-        Unreadable: sqlglot does not understand all of the definition.
-    """
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    logger = logging.getLogger("sqlglot")
-    quiet, logger.disabled = logger.disabled, True  # its warnings carry the statement
-    try:
-        statement = sqlglot.parse_one(f"ALTER TABLE t ADD COLUMN c {definition}", read="mysql")
-    except (SqlglotError, AttributeError, TypeError, ValueError, RecursionError):
-        raise Unreadable("a column definition") from None
-    finally:
-        logger.disabled = quiet
-    actions = statement.args.get("actions") if isinstance(statement, exp.Alter) else None
-    if not actions or len(actions) != 1 or not isinstance(actions[0], exp.ColumnDef) or statement.args.get("options"):
-        raise Unreadable("a column definition")
-    if actions[0].args.get("kind") is None:
-        raise Unreadable("a column without a type")
-    return actions[0]
-
-
-def _without_place(tokens: list[Token]) -> list[Token]:
-    if tokens and tokens[-1].keyword == "FIRST":
-        return tokens[:-1]
-    if len(tokens) > 1 and tokens[-2].keyword == "AFTER":
-        return tokens[:-2]
-    return tokens
-
-
-def _type_text(body: list[Token]) -> str:
-    """Return the type with its arguments and the words that belong to numbers, as servers show it."""
-    reader = Reader(body)
-    text = reader.take().text.lower()
-    if text == "double" and reader.takes("PRECISION"):
-        pass
-    elif reader.takes_one_of("VARYING"):
-        text += " varying"
-    if reader.next is not None and reader.next.text == "(":
-        text += f"({source_text(reader.parenthesized())})"
-    for word in ("UNSIGNED", "SIGNED", "ZEROFILL", "UNSIGNED", "ZEROFILL"):
-        if reader.takes(word):
-            text += f" {word.lower()}"
-    return text
-
-
-def _default_text(body: list[Token]) -> str | None:
-    """Return the SQL text of the default: from behind the word to the end of one value.
-
-    Raises:
-        Unreadable: the default has several parts.
-    """
-    depth = 0
-    for place, token in enumerate(body):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0 and token.keyword == "DEFAULT":
-            reader = Reader(body[place + 1 :])
-            value = default_value(reader)
-            if reader.next is not None and not reader.next.keyword:
-                raise Unreadable("a default of several parts")
-            return source_text(value)
-    return None
-
-
 def default_value(reader: Reader) -> list[Token]:
     """Take one literal, signed number, call or parenthesized expression, and return its tokens.
 
@@ -172,17 +73,48 @@ def default_value(reader: Reader) -> list[Token]:
         Unreadable: nothing follows.
     """
     before = reader.rest
-    if before and before[0].text != "(":
-        while (ahead := reader.next) and ahead.text in ("+", "-"):
+    while reader.takes("+") or reader.takes("-"):
+        pass
+    if reader.takes("{"):  # {d '2026-01-05'}, as ODBC writes it
+        while not reader.takes("}"):
             reader.take()
-        prefixed = reader.take().keyword.startswith("_") or before[0].keyword in ("B", "X", "N", "DATE", "TIME")
-        if prefixed and (ahead := reader.next) and ahead.text[0] in "'\"":
-            reader.take()
-        while (ahead := reader.next) and (ahead.text == "." or (ahead.text[0].isdigit() and not ahead.spaced)):
-            reader.take()
+    elif reader.takes("NEXT", "VALUE", "FOR"):
+        reader.name()
+        if reader.takes("."):
+            reader.name()
+    elif (ahead := reader.next) is None or ahead.text != "(":
+        _take_literal(reader)
     if (ahead := reader.next) and ahead.text == "(":
         reader.parenthesized()
     return before[: len(before) - len(reader.rest)]
+
+
+def _take_literal(reader: Reader) -> None:
+    """Take a literal with the word before it, strings that follow one another, or the pieces of a number.
+
+    Raises:
+        Unreadable: nothing follows.
+    """
+    first = reader.take()
+    ahead = reader.next
+    if first.keyword.startswith("_") and ahead is not None and (ahead.kind is TokenKind.STRING or _is_bytes(reader)):
+        _take_literal(reader)
+        return
+    if first.keyword in _BEFORE_STRINGS and ahead is not None and ahead.kind is TokenKind.STRING:
+        first = reader.take()
+    while first.kind is TokenKind.STRING and (ahead := reader.next) and ahead.kind is TokenKind.STRING:
+        reader.take()
+    number = first.text
+    while _BEGUN_NUMBER.fullmatch(number) and (ahead := reader.next) and not ahead.spaced:
+        number += ahead.text
+        if not _BEGUN_NUMBER.fullmatch(number):
+            return
+        reader.take()
+
+
+def _is_bytes(reader: Reader) -> bool:
+    word = reader.keywords(1)[0]
+    return word[:2] in ("0X", "0B") or word in ("X", "B")
 
 
 def is_now(default: str | None) -> bool:
@@ -203,35 +135,51 @@ def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
     Raises:
         Unreadable: the type is one that no server has.
     """
-    quoted = len(default) > 1 and default[0] in "'\"" and default[-1] == default[0]
     if default.upper() == "NULL":
         return Fill.NULL, None
     if is_now(default):
         return Fill.NOW, None
-    if quoted:
-        value = unquoted(default)
-    elif default.upper() in ("TRUE", "FALSE"):
-        value = str(int(default.upper() == "TRUE"))
+    try:
+        (tokens,) = readings(default, lambda *_: True)
+    except Unreadable:
+        return Fill.UNKNOWN, None
+    if (text := literal_text(tokens)) is not None:
+        stored = stored_default(text, type_text, quoted=True)
+    elif (data := literal_bytes(tokens)) is not None:
+        stored = stored_bytes(data, type_text)
     else:
-        value = default.replace(" ", "").removeprefix("+")
-        if not is_number(value):
-            return Fill.UNKNOWN, None
-    stored = stored_default(value, type_text, quoted=quoted)
+        number = "".join(token.text for token in tokens).removeprefix("+")
+        number = {"TRUE": "1", "FALSE": "0"}.get(number.upper(), number)
+        stored = stored_default(number, type_text, quoted=False) if is_number(number) else None
     return (Fill.UNKNOWN if stored is None else Fill.VALUE), stored
 
 
-def _labels(type_text: str, body: list[Token]) -> tuple[str, ...]:
-    """Return the first label of an enum; none of other types.
+def literal_text(tokens: Sequence[Token]) -> str | None:
+    """Return the text that a literal stands for: ``ab`` for ``'a' 'b'``; None for anything but a text."""
+    word = tokens[0].keyword if tokens else ""
+    strings = tokens[1:] if word in _BEFORE_TEXTS or word.startswith("_") else tokens
+    if [token.text for token in (*tokens[:1], *tokens[-1:])] == ["{", "}"]:
+        strings = tokens[2:-1]
+    if not strings or any(token.kind is not TokenKind.STRING for token in strings):
+        return None
+    text = "".join(unquoted(token.text) for token in strings)
+    # The bytes of another text were those of the session, which are taken for others then.
+    return None if word.startswith("_") and word not in _OF_UTF8 and not text.isascii() else text
 
-    Raises:
-        Unreadable: the enum has no labels.
-    """
-    if type_name(type_text) != "enum":
-        return ()
-    first = Reader(Reader(body[1:]).parenthesized()).take()
-    if first.kind is not TokenKind.STRING:
-        raise Unreadable("an enum without labels")
-    return (unquoted(first.text),)
+
+def literal_bytes(tokens: Sequence[Token]) -> bytes | None:
+    """Return the bytes that ``0x4A``, ``X'4A'``, ``0b1`` or ``B'1'`` stand for; None for anything else."""
+    tokens = tokens[1:] if tokens and tokens[0].keyword.startswith("_") else tokens
+    texts = [token.text for token in tokens]
+    kind, digits = "", ""
+    if len(texts) == 1 and texts[0][:2] in ("0x", "0b"):
+        kind, digits = texts[0][1].upper(), texts[0][2:]
+    elif len(texts) == 2 and tokens[0].keyword in ("X", "B") and tokens[1].kind is TokenKind.STRING:
+        kind, digits = tokens[0].keyword, unquoted(texts[1])
+    if not digits or not _DIGITS_OF.get(kind, frozenset()).issuperset(digits.upper()):
+        return None
+    each = 2 if kind == "X" else 8
+    return int(digits, 16 if kind == "X" else 2).to_bytes(-(-len(digits) // each), "big")
 
 
 def fill_without_default(type_text: str, labels: Sequence[str]) -> tuple[Fill, str | None]:
@@ -251,4 +199,6 @@ def fill_without_default(type_text: str, labels: Sequence[str]) -> tuple[Fill, s
         return Fill.VALUE, ""
     if name == "time":
         return Fill.VALUE, stored_default("00:00:00", type_text, quoted=True)
+    if name == "binary":
+        return Fill.VALUE, with_zero_bytes("", type_text)
     return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)

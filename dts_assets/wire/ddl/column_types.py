@@ -83,6 +83,14 @@ class DeclaredType:
     by_bytes: bool = False
 
     @property
+    def text(self) -> str:
+        """The type in small letters, with its arguments and signs: ``decimal(9,2) unsigned``."""
+        labels = [f"'{label.translate(_SHOWN)}'" for label in self.labels]
+        arguments = ",".join([*map(str, self.numbers), *labels])
+        words = [f"{self.base}({arguments})" if arguments else self.base]
+        return " ".join(words + ["unsigned"] * self.unsigned + ["zerofill"] * self.zerofill)
+
+    @property
     def has_charset(self) -> bool:
         """True for texts, enums and sets."""
         return self.base in _TEXT_FAMILY or self.base in _LABELLED

@@ -19,7 +19,7 @@ from dts_assets.wire.ddl.table_clauses import (
 from dts_assets.wire.ddl.table_schemas import ServerRules, TableSchema, folded
 from dts_assets.wire.ddl.tokens import Reader, Unreadable
 
-_QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
+QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def declared_table(reader: Reader) -> DeclaredTable:
                 others += [key] if isinstance(key, OtherPart) else []
             elif one.keywords(2) == ("PERIOD", "FOR"):
                 raise Unreadable("versions of rows")
-            elif one.keywords(1)[0] in _QUERY:
+            elif one.keywords(1)[0] in QUERY:
                 raise Unreadable("a query makes the columns")
             else:
                 columns.append(declared_column(part))
@@ -111,7 +111,7 @@ def _options(reader: Reader) -> TableOptions:
         word, second = reader.keywords(2)
         if (word, second) == ("WITH", "SYSTEM"):
             raise Unreadable("versions of rows")
-        if word in (*_QUERY, "AS", "IGNORE", "REPLACE") or reader.next.text == "(":
+        if word in (*QUERY, "AS", "IGNORE", "REPLACE") or reader.next.text == "(":
             raise Unreadable("a query makes the columns")
         if (word, second) == ("PARTITION", "BY"):
             options.others += partition_parts(reader.rest)
@@ -132,7 +132,7 @@ def _without_query(reader: Reader) -> None:
     while reader.next is not None:
         if reader.next.text == "(":
             reader.parenthesized()
-        elif reader.take().keyword in (*_QUERY, "AS", "IGNORE", "REPLACE"):
+        elif reader.take().keyword in (*QUERY, "AS", "IGNORE", "REPLACE"):
             raise Unreadable("a query makes the columns")
 
 

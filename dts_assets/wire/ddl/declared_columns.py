@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dts_assets.wire.ddl.charsets import charset_name, charset_of_collation
-from dts_assets.wire.ddl.column_definitions import Fill, default_value, fill_of_default, fill_without_default
+from dts_assets.wire.ddl.column_definitions import (
+    ColumnDefinition,
+    Fill,
+    default_value,
+    fill_of_default,
+    fill_without_default,
+)
 from dts_assets.wire.ddl.column_types import DeclaredType, declared_type, resolved
 from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules
@@ -229,3 +235,25 @@ def fill_of(declared: DeclaredColumn, column: SchemaColumn) -> tuple[Fill, str |
     if column.nullable:
         return Fill.NULL, None
     return fill_without_default(column.type, declared.type.labels)
+
+
+def definition_of(declared: DeclaredColumn) -> ColumnDefinition:
+    """Return a column as its statement alone tells it.
+
+    Raises:
+        Unreadable: the type is one that no server has.
+    """
+    kind = declared.type.text
+    if declared.generated or declared.auto_increment or declared.is_key:
+        fill, value = Fill.UNKNOWN, None
+    elif declared.default is not None:
+        fill, value = fill_of_default(declared.default, kind)
+    elif declared.nullable is False:
+        fill, value = fill_without_default(kind, declared.type.labels)
+    elif declared.type.base == "timestamp" and declared.nullable is None:
+        fill, value = Fill.UNKNOWN, None  # NOT NULL unless the server has explicit_defaults_for_timestamp
+    else:
+        fill, value = Fill.NULL, None
+    return ColumnDefinition(
+        declared.name, kind, declared.default, declared.nullable is False, declared.is_key, fill, value
+    )

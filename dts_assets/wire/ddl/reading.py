@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dts_assets.wire.ddl.alter_table import alter_table, table_name, wait
+from dts_assets.wire.ddl.created_tables import QUERY
 from dts_assets.wire.ddl.effects import Effect, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.table_clauses import is_key_part
 from dts_assets.wire.ddl.tokens import Reader, Token, Unreadable, readings, split, words
 
 UNPARSED = ParsedDdl(False, ())
@@ -90,6 +92,11 @@ def statement_effects(reader: Reader, database: str) -> list[Effect]:
             wait(reader)
             reader.end()
             return [Effect(EffectKind.TRUNCATE_TABLE, (table,))]
+        case "DELETE" if reader.takes("FROM"):
+            # The first use of a MEMORY table after a restart: it is empty. Servers write no other statement of this kind.
+            table = table_name(reader, database)
+            reader.end()
+            return [Effect(EffectKind.TRUNCATE_TABLE, (table,))]
         case "RENAME" if reader.takes_one_of("TABLE", "TABLES"):
             return _rename(reader, database)
         case "ALTER":
@@ -114,7 +121,7 @@ _NO_DDL_PAIRS = frozenset({("RENAME", "USER"), ("CHECK", "TABLE"), ("CHECKSUM", 
 _ROUTINES = words("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE")
 _NO_TABLES = words("USER ROLE SERVER TABLESPACE LOGFILE UNDO RESOURCE SPATIAL SEQUENCE INSTANCE")
 _THINGS = _ROUTINES | _NO_TABLES | words("TABLE VIEW INDEX DATABASE SCHEMA")
-_BEFORE_THINGS = words("AGGREGATE UNIQUE FULLTEXT ONLINE OFFLINE")
+_BEFORE_THINGS = words("AGGREGATE UNIQUE FULLTEXT VECTOR GLOBAL LOCAL CLUSTERED COLUMNAR ONLINE OFFLINE")
 
 
 def _create(reader: Reader, database: str) -> list[Effect]:
@@ -180,11 +187,13 @@ def _created_columns(reader: Reader) -> tuple[str, ...]:
     if reader.next is None or reader.next.text != "(":
         return ()
     parts = split(reader.parenthesized(), ",")
-    named = [part for part in parts if part and part[0].keyword not in _NO_COLUMN]
-    return tuple(name for part in named if (name := part[0].name))
+    return tuple(name for part in parts if part and not _is_no_column(part) and (name := part[0].name))
 
 
-_NO_COLUMN = words("PRIMARY KEY INDEX UNIQUE FULLTEXT SPATIAL CONSTRAINT FOREIGN CHECK PERIOD LIKE SELECT WITH")
+def _is_no_column(part: Sequence[Token]) -> bool:
+    ahead = Reader(part[:2])
+    first = part[0].keyword
+    return is_key_part(ahead) or first in (*QUERY, "LIKE") or ahead.takes("PERIOD", "FOR")
 
 
 def _drop(reader: Reader, database: str) -> list[Effect]:

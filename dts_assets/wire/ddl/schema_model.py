@@ -141,6 +141,8 @@ class _Work:
             reader.take()
             reader.takes("TABLE")
             return self._truncate
+        if reader.takes("DELETE", "FROM"):
+            return self._truncate
         if first == "RENAME" and (reader.takes("RENAME", "TABLE") or reader.takes("RENAME", "TABLES")):
             return self._rename
         if first == "ALTER":

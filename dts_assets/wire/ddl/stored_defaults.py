@@ -15,6 +15,7 @@ WHOLES = words("tinyint smallint mediumint int integer bigint bool boolean")
 REALS = words("float double real")
 TEXTS = words("char varchar tinytext text mediumtext longtext varbinary")
 BLOBS = words("tinyblob blob mediumblob longblob")
+BYTES = BLOBS | words("binary varbinary")
 
 _NO_LETTER = re.compile(r"[^a-z]")
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec|fixed)\b(?:\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\))?", re.ASCII)
@@ -23,6 +24,9 @@ _SECONDS = re.compile(r"[a-z]+\s*\(\s*(\d)\s*\)")
 _PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?", re.I)
 _SHOWN_AS_IT_IS = re.compile(r"0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d+")
+_LENGTH = re.compile(r"binary\s*\(\s*(\d{1,3})\s*\)", re.ASCII)
+_MOST_OF_BITS = 20
+"""Digits of a number of 64 bits."""
 _LABEL = re.compile(r"'((?:[^'\\]++|''|\\.)*+)'", re.S)
 _TIMES = {
     **dict.fromkeys(["datetime", "timestamp"], re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.(\d+))?")),
@@ -30,6 +34,8 @@ _TIMES = {
 }
 _SPELLED = {"year": re.compile(r"\d{4}"), "date": re.compile(r"\d{4}-\d\d-\d\d")}
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
+_SURE_DIGITS = 15
+"""Digits that a float always keeps."""
 _MOST_DIGITS = 150
 """More than any server takes: 65 digits before and 30 behind the point, and room to spare."""
 _MOST_BEHIND_POINT = 38
@@ -68,11 +74,44 @@ def stored_default(value: str, type_text: str, *, quoted: bool) -> str | None:
         return _with_seconds(value, name, type_text)
     if name in _SPELLED:
         return value if _SPELLED[name].fullmatch(value) else None
-    if name in TEXTS:
+    if name == "bit":
+        return str(int(value)) if not quoted and value.isdecimal() and len(value) <= _MOST_OF_BITS else None
+    if name in BYTES and not value.isascii():
+        return None  # its bytes are those of the session's character set
+    if name == "binary":
+        value = value if quoted or _SHOWN_AS_IT_IS.fullmatch(value) else ""
+        return with_zero_bytes(value, type_text) if value or quoted else None
+    if name in TEXTS or name in BLOBS:
         if not quoted:
             return value if _SHOWN_AS_IT_IS.fullmatch(value) else None
         return value.rstrip(" ") if name == "char" else value
     return value if quoted and _is_choice(value, name, type_text) else None
+
+
+def stored_bytes(data: bytes, type_text: str) -> str | None:
+    """Return the value that rows get for bytes that a literal spells out; None if the statement does not say it.
+
+    Raises:
+        Unreadable: the type is one that no server has.
+    """
+    name = type_name(type_text)
+    if name == "bit":
+        return str(int.from_bytes(data))
+    if name not in BYTES and name not in TEXTS:
+        return None  # as numbers, servers read some of these literals in their own ways
+    if name in BYTES:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        return with_zero_bytes(text, type_text) if name == "binary" else text
+    return stored_default(data.decode(), type_text, quoted=True) if data.isascii() else None
+
+
+def with_zero_bytes(text: str, type_text: str) -> str:
+    """Return a text with the zero bytes that BINARY puts at its end."""
+    found = _LENGTH.fullmatch(type_text)
+    return text + "\0" * ((int(found.group(1)) if found else 1) - len(text.encode()))
 
 
 def unquoted(literal: str) -> str:
@@ -92,11 +131,18 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", 
 def _rounded(value: str, scale: int) -> str | None:
     """Return a number with as many digits behind the point, half away from zero.
 
-    A number with an exponent is a float, which servers round to the nearest even number.
+    A number with an exponent is a float. Servers round it in ways of their own where it stands half between two numbers.
     """
-    if not _PLAIN.fullmatch(value) or len(value) > _MOST_DIGITS:
+    if not _NUMBER.fullmatch(value) or len(value) > _MOST_DIGITS:
         return None
-    found = Decimal(value).quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    number, step = Decimal(value), Decimal(1).scaleb(-scale)
+    if not _PLAIN.fullmatch(value):
+        if len(number.as_tuple().digits) > _SURE_DIGITS or abs(number.adjusted()) > _MOST_DIGITS // 2:
+            return None
+        half = (abs(number) / step) % 1
+        if half == Decimal("0.5"):
+            return None
+    found = number.quantize(step, context=_EXACT)
     return f"{abs(found) if found.is_zero() else found:f}"
 
 

@@ -24,6 +24,9 @@ _OPTIONS = words(
 )
 
 
+_KINDS_OF_INDEX = ("VECTOR", "GLOBAL", "LOCAL", "CLUSTERED")
+"""Kinds that are no words of their own to other servers. GLOBAL, LOCAL and CLUSTERED are those of PolarDB-X."""
+_BEHIND_KINDS = ("INDEX", "KEY", "UNIQUE", "CLUSTERED", "COLUMNAR")
 _ELSEWHERE = words("DIRECTORY CONNECTION UNION")
 
 
@@ -66,11 +69,14 @@ def parts_of(tokens: list[Token]) -> list[list[Token]]:
 
 
 def is_key_part(reader: Reader) -> bool:
-    """Tell whether a key, an index or a constraint comes next, and no column."""
+    """Tell whether a key, an index or a constraint comes next, and no column.
+
+    Some words name columns, too, before the name of a type.
+    """
     first, second = reader.keywords(2)
     if first in ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"):
         return True
-    return (first, second) in (("PRIMARY", "KEY"), ("VECTOR", "INDEX"))
+    return (first, second) == ("PRIMARY", "KEY") or (first in _KINDS_OF_INDEX and second in _BEHIND_KINDS)
 
 
 def key_part(reader: Reader) -> DeclaredKey | OtherPart:
@@ -94,9 +100,10 @@ def key_part(reader: Reader) -> DeclaredKey | OtherPart:
         reader.takes("ENFORCED")
         reader.end()
         return OtherPart(Part.CHECK)
-    if word not in ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "VECTOR"):
+    if word not in ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", *_KINDS_OF_INDEX):
         raise Unreadable("a constraint that is not known")
-    reader.takes_one_of("INDEX", "KEY")
+    while reader.takes_one_of(*_BEHIND_KINDS):
+        pass
     _if_not_exists(reader)
     while reader.next is not None and reader.next.text != "(":
         reader.take()
