@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.stages.keys import Mask, as_mask
-from dts_assets.stages.server_numbers import exact_numbers, real_numbers, to_decimals, to_reals, to_wholes, to_years
+from dts_assets.stages.server_numbers import (
+    exact_numbers,
+    long_decimals,
+    real_numbers,
+    to_decimals,
+    to_reals,
+    to_wholes,
+    to_years,
+)
 from dts_assets.stages.server_texts import bytes_of, labels_of, texts_of, to_bytes, to_labels, to_texts
 from dts_assets.stages.server_times import to_clocks, to_days, to_times
 from dts_assets.stages.server_types import LABELLED, Kind, ServerType
@@ -105,7 +113,11 @@ def _years(values: pa.Array, old: ServerType, new: ServerType, family: Family | 
 
 
 def _decimals(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:
-    return to_decimals(exact_numbers(values, old), new)
+    made, unknown = to_decimals(exact_numbers(values, old), new)
+    if old.kind is not Kind.DECIMAL or not unknown.any():
+        return made, unknown
+    wide = long_decimals(values.filter(pa.array(unknown)), new)  # more digits than an array counts with
+    return pc.replace_with_mask(made, pa.array(unknown), wide), np.zeros(len(values), np.bool_)
 
 
 def _reals(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:

@@ -6,7 +6,7 @@ Numbers are exact between types, with up to 46 digits before and 30 behind the p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,11 @@ from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import moment_texts
 
 _EXACT = pa.decimal256(76, 30)
+_LONG = Context(prec=200, rounding=ROUND_HALF_UP)
 _NO_TEXT = pa.scalar(None, pa.string())
+_MOST_BEFORE = _EXACT.precision - _EXACT.scale
 _FITS = r"^[+-]?0*[0-9]{0,46}(\.[0-9]{0,30})?$"
+_ZEROS_BEYOND = r"(\.[0-9]{30})0+$"
 _MOST_REAL, _LEAST_REAL = 1e45, 1e-25
 _SPACES = r"^[ \t\n\v\f\r]*"
 _WHOLE_PREFIX = _SPACES + r"(?P<number>[+-]?[0-9]+)(?P<rest>(?s:.*))$"
@@ -120,19 +123,35 @@ def to_years(numbers: Numbers) -> tuple[pa.Array, Mask]:
 
 def to_decimals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
     """Return decimals, rounded half away from zero and clamped to their digits."""
-    before = new.precision - new.digits
-    if new.digits > _EXACT.scale or before > _EXACT.precision - _EXACT.scale:
-        unknown = numbers.unknown | as_mask(numbers.values.is_valid())
-        return pa.nulls(len(unknown), arrow_type(new.lake_type)), unknown
-    rounded = pc.round(numbers.values, new.digits, "half_towards_infinity")
-    most = "9" * before + "." + "9" * new.digits
+    before, digits = min(new.precision - new.digits, _MOST_BEFORE), min(new.digits, _EXACT.scale)
+    rounded = pc.round(numbers.values, digits, "half_towards_infinity")
+    most = "9" * before + "." + "9" * digits
     top, bottom = (pa.scalar(text, pa.string()).cast(_EXACT) for text in (most, "-" + most))
     bottom = _number(0, _EXACT) if new.declared.unsigned else bottom
-    made = pc.if_else(pc.greater(rounded, top), top, pc.if_else(pc.less(rounded, bottom), bottom, rounded))
-    if new.lake_type == "string":
-        texts = pc.utf8_slice_codeunits(_plain(made), 0, -(_EXACT.scale - new.digits) or None)
-        return with_nulls(pc.utf8_rtrim(texts, "."), numbers.unknown), numbers.unknown
-    return with_nulls(made.cast(arrow_type(new.lake_type)), numbers.unknown), numbers.unknown
+    over, under = pc.greater(rounded, top), pc.less(rounded, bottom)
+    unknown = numbers.unknown
+    if digits < new.digits:  # the greatest number has more digits than are counted with here
+        unknown = np.asarray(unknown | as_mask(pc.fill_null(pc.or_(over, under), False)), np.bool_)
+    made = with_nulls(pc.if_else(over, top, pc.if_else(under, bottom, rounded)), unknown)
+    if new.lake_type != "string":
+        return made.cast(arrow_type(new.lake_type)), unknown
+    texts = pc.utf8_slice_codeunits(_plain(made), 0, -(_EXACT.scale - digits) or None)
+    zeros = pa.scalar("0" * (new.digits - digits))
+    return pc.binary_join_element_wise(pc.utf8_rtrim(texts, "."), zeros, ""), unknown
+
+
+def long_decimals(values: pa.Array, new: ServerType) -> pa.Array:
+    """Return decimals from decimals of any number of digits, as :func:`to_decimals` does; value by value."""
+    step = Decimal(1).scaleb(-new.digits)
+    top = Decimal(f"{'9' * (new.precision - new.digits)}.{'9' * new.digits}")
+    bottom = Decimal(0) if new.declared.unsigned else top.copy_negate()
+    found = [
+        None if value is None else max(bottom, min(top, _LONG.quantize(Decimal(value), step)))
+        for value in values.cast(pa.string()).to_pylist()
+    ]
+    if new.lake_type != "string":
+        return pa.array(found, arrow_type(new.lake_type))
+    return pa.array([None if one is None else f"{one:.{new.digits}f}" for one in found], pa.string())
 
 
 def to_reals(numbers: Numbers, new: ServerType) -> tuple[pa.Array, Mask]:
@@ -163,6 +182,7 @@ def _of_texts(texts: pa.Array) -> Numbers:
     if exponent.any():
         plain = [format(Decimal(text), "f") for text in texts.filter(pa.array(exponent)).to_pylist()]
         texts = pc.replace_with_mask(texts, pa.array(exponent), pa.array(plain, pa.string()))
+    texts = pc.replace_substring_regex(texts, _ZEROS_BEYOND, r"\1")
     fits = as_mask(pc.fill_null(pc.match_substring_regex(texts, _FITS), True))
     unknown = ~fits & as_mask(texts.is_valid())
     return Numbers(with_nulls(texts, unknown).cast(_EXACT), unknown)

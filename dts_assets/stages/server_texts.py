@@ -15,16 +15,7 @@ from dts_assets.stages.server_types import LABELLED, Kind, ServerType
 from dts_assets.stages.sql_text import matching, with_nulls
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.columns.lake_texts import held_as, moment_texts
-from dts_assets.wire.columns.texts import UTF8_NAMES, decoder
-
-_CODECS = {
-    "latin1": "cp1252", "gbk": "gbk", "big5": "big5", "gb18030": "gb18030", "ascii": "ascii", "utf8mb4": "utf-8",
-    "utf8mb3": "utf-8", "utf8": "utf-8",
-}  # fmt: skip
-"""The codecs of character sets whose texts can be written as bytes here.
-
-In others a text that is not ASCII is not known.
-"""
+from dts_assets.wire.columns.texts import UTF8_NAMES, decoder, encoder
 
 _WIDE = frozenset({b"ucs2", b"utf16", b"utf16le", b"utf32"})
 """Character sets of several bytes, into which servers fill up bytes that are too few."""
@@ -82,14 +73,10 @@ def bytes_of(values: pa.Array, old: ServerType, new: ServerType) -> tuple[pa.Arr
     texts, unknown = texts_of(values, old, new)
     if old.charset in UTF8_CHARSETS or old.kind not in (Kind.TEXT, *LABELLED):
         return texts.cast(pa.binary()), unknown
-    ascii_only = _is_ascii(texts)
-    codec = _CODECS.get(old.charset or "")
-    if codec is None:
-        unknown = np.asarray(unknown | (~ascii_only & as_mask(texts.is_valid())), np.bool_)
-        return with_nulls(texts, unknown).cast(pa.binary()), unknown
-    some = [text.encode(codec) for text in texts.filter(pa.array(~ascii_only)).to_pylist() if text is not None]
-    where = pa.array(~ascii_only & as_mask(texts.is_valid()))
-    return pc.replace_with_mask(texts.cast(pa.binary()), where, pa.array(some, pa.binary())), unknown
+    where = as_mask(texts.is_valid()) & (~_is_ascii(texts) | ((old.charset or "").encode() in _WIDE))
+    some = [_encoded(text, old.charset) for text in texts.filter(pa.array(where)).to_pylist()]
+    made = pc.replace_with_mask(texts.cast(pa.binary()), pa.array(where), pa.array(some, pa.binary()))
+    return made, np.asarray(unknown | (where & as_mask(made.is_null())), np.bool_)
 
 
 UTF8_CHARSETS = frozenset({"utf8", "utf8mb3", "utf8mb4", "ascii"})
@@ -212,20 +199,18 @@ def _lacking(texts: pa.Array, charset: str | None) -> Mask:
         return np.zeros(len(texts), np.bool_)
     if charset in ("utf8", "utf8mb3"):
         return matching(texts, r"[\x{10000}-\x{10FFFF}]")
-    odd, codec = ~_is_ascii(texts), _CODECS.get(charset or "")
-    if codec is None:
-        return odd
-    lacking = [not _has(codec, text) for text in texts.filter(pa.array(odd)).to_pylist()]
-    odd[odd] = lacking
+    odd = ~_is_ascii(texts)
+    odd[odd] = [_encoded(text, charset) is None for text in texts.filter(pa.array(odd)).to_pylist()]
     return odd
 
 
-def _has(codec: str, text: str) -> bool:
+def _encoded(text: str, charset: str | None) -> bytes | None:
+    """Return the bytes of a text in a character set; None where it lacks a character, or is not known."""
+    encode = encoder(charset.encode()) if charset else None
     try:
-        text.encode(codec)
+        return None if encode is None else encode(text)
     except UnicodeEncodeError:
-        return False
-    return True
+        return None
 
 
 def _most_sizes(texts: pa.Array, charset: str | None) -> npt.NDArray[np.int64]:

@@ -68,4 +68,6 @@ def lake_value(value: Any, kind: ServerType) -> Any:
         return datetime.fromisoformat(value).replace(tzinfo=UTC if kind.kind is Kind.INSTANT else None)
     if kind.lake_type.startswith("decimal"):
         return Decimal(value)
+    if kind.kind is Kind.DECIMAL:  # of more digits than a decimal of the lake has
+        return f"{value:f}"
     return float(value) if kind.kind is Kind.REAL else int(value)

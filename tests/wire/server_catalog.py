@@ -24,7 +24,7 @@ def of_server(connection: Any, databases: tuple[str, ...], *, explicit: bool = T
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT TABLE_SCHEMA, TABLE_NAME, SUBSTRING_INDEX(TABLE_COLLATION, '_', 1) FROM information_schema.TABLES "
-            f"WHERE TABLE_TYPE = 'BASE TABLE' AND {inside}",
+            f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {inside}",
             databases,
         )
         charsets = {TableId(row[0], "", row[1]): row[2] for row in cursor.fetchall()}
@@ -43,7 +43,7 @@ def of_server(connection: Any, databases: tuple[str, ...], *, explicit: bool = T
         )
         columns: dict[TableId, list[tuple[object, ...]]] = {}
         for database, table, name, kind, charset, nullable, extra, default in cursor.fetchall():
-            flags = ("GENERATED" in extra, "INVISIBLE" in extra, "auto_increment" in extra)
+            flags = (extra.startswith(("VIRTUAL G", "STORED G")), "INVISIBLE" in extra, "auto_increment" in extra)
             told = None if flags[2] else _default_of_server(kind, default)
             if kind.startswith("timestamp") and not explicit and told is not None:
                 told = _OwnDefault()

@@ -6,8 +6,10 @@ Bytes that are no text in their set become null and are named, never guessed.
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +33,24 @@ _CODECS = {
     "cp1257": "cp1257", "utf32": "utf_32_be", "cp932": "cp932", "gb18030": "gb18030",
 }  # fmt: skip
 
+_SEVERAL_BYTES = frozenset(
+    {"big5", "ujis", "sjis", "euckr", "gb2312", "ucs2", "gbk", "utf16", "utf16le", "utf32", "cp932", "gb18030"}
+)
+_UNICODE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "gb18030"})
+_ONE_PLANE = frozenset({"utf8", "utf8mb3", "ucs2"})
+"""Sets of Unicode without the characters beyond U+FFFF."""
+
 # Characters of Python's codecs that are others at the server: its tables are older. Each byte was converted by MariaDB 10.11 and
 # compared. The server makes the fullwidth backslash of sjis and ujis a plain one; it stays, so that no two texts become one.
 _SERVERS_OWN = {
     "cp866": {0x2116: 0x207F, 0x00A4: 0x00B2}, "greek": {0x2018: 0x02BD, 0x2019: 0x02BC}, "hebrew": {0x00AF: 0x203E},
     "koi8u": {0x2219: 0x2022},
+}  # fmt: skip
+
+# Characters that Python's codecs have and the sets of servers lack, or have in another place.
+_NOT_AT_SERVERS = {
+    "big5": "\u02cd\u2574\uffe3", "cp1256": "\u0679\u0688\u0691\u06a9\u06ba\u06be\u06c1\u06d2", "greek": "\u037a\u20ac\u20af",
+    "ujis": "\uff3c", "sjis": "\\\uff3c", "cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3",
 }  # fmt: skip
 
 # MySQL's latin1 is cp1252 with the five bytes that cp1252 leaves out standing for themselves (MySQL manual, "West European
@@ -61,6 +76,50 @@ def decoder(charset: bytes) -> Callable[[bytes], str] | None:
     if codec is None:
         return None
     return (lambda data: data.decode(codec)) if own is None else (lambda data: data.decode(codec).translate(own))
+
+
+@lru_cache
+def encoder(charset: bytes) -> Callable[[str], bytes] | None:
+    """Return the function that turns text into bytes of a MySQL character set, as :func:`decoder` turns them back.
+
+    The function raises UnicodeEncodeError where the set lacks a character. None stands for a set that is not known here.
+    """
+    name, decode = charset.decode("ascii", "replace").lower(), decoder(charset)
+    if decode is None:
+        return None
+    codec = _CODECS.get(name) or ("ascii" if name == "ascii" else "utf-8")
+    left_out = _NOT_AT_SERVERS.get(name, "")
+    if name == "latin1" or (name in _CODECS and name not in _SEVERAL_BYTES):
+        bytes_of = {ord(text): byte for byte in range(255, -1, -1) if (text := _character(bytes([byte]), decode))}
+        for character in left_out:
+            del bytes_of[ord(character)]
+        return lambda text: codecs.charmap_encode(text, "strict", bytes_of)[0]
+    lacking = frozenset(left_out) | (_ambiguous(decode) if name in _SEVERAL_BYTES - _UNICODE else frozenset())
+
+    def encode(text: str) -> bytes:
+        data = text.encode(codec)
+        lacks = not lacking.isdisjoint(text) or (name in _ONE_PLANE and max(text, default="") > "\uffff")
+        lacks = lacks or (name == "euckr" and len(data) > 2 * len(text))  # syllables of several letters, which servers lack
+        if lacks or _character(data, decode) != text:
+            raise UnicodeEncodeError(codec, text, 0, len(text), "a character that the set lacks")
+        return data
+
+    return encode
+
+
+def _ambiguous(decode: Callable[[bytes], str]) -> frozenset[str]:
+    """Return the characters that several pairs of bytes stand for: nobody knows which of them a server has."""
+    pairs = (bytes((first, second)) for first in range(0x80, 0x100) for second in range(0x40, 0x100))
+    times = Counter(text for data in pairs if len(text := _character(data, decode)) == 1)
+    return frozenset(text for text, count in times.items() if count > 1)
+
+
+def _character(data: bytes, decode: Callable[[bytes], str]) -> str:
+    """Return the text of bytes; the empty text where they are none."""
+    try:
+        return decode(data)
+    except UnicodeDecodeError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
