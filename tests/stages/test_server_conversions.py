@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from itertools import permutations
+from itertools import permutations, product
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from dts_assets.stages.server_conversions import convert
 from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.ddl import charsets
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
 from tests.stages.server_rows import shown, typed
 from tests.tiers import times
@@ -28,6 +29,9 @@ VALUES: Mapping[str, Sequence[str]] = {
     "bigint(20) unsigned": ("0", "9223372036854775808", "18446744073709551615"),
     "decimal(12,2)": ("-9999999999.99", "-0.50", "0.49", "0.50", "1.50", "2.50", "99.99", "9999999999.99"),
     "decimal(6,4)": ("-99.9999", "0.00005", "1.2345"),
+    "decimal(60,2)": ("0", "-1.25", "1234567890123456789012345678901234567890123456789012345678.99"),
+    "decimal(50,38)": ("0", "0.12345678901234567890123456789012345678", "-123456789012.5"),
+    "decimal(65,0)": ("0", "99999999999999999999999999999999999999999999999999999999999999999"),
     "decimal(30,10)": ("12345678901234567890.0123456789", "0.0000000001", "-1.5"),
     "float": ("0", "0.1", "1e10", "-2.5", "3.40282e38", "123456.7", "1e-10", "1234"),
     "double": ("0", "0.1", "1e15", "1e16", "2.5", "3.5", "-2.5", "1e-7", "1.7976931348623157e308", "123456789012345678", "99.99"),
@@ -216,6 +220,81 @@ def converted(values: Sequence[Any], old_text: str, new_text: str, **asked: Any)
 )
 def test_usual_changes_of_a_type_are_known(old: str, new: str, values: list[Any], expected: list[Any]) -> None:
     assert converted(values, old, new) == (expected, [False] * len(values))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "values", "expected"),
+    [
+        ("decimal(12,2)", "decimal(60,2)", [Decimal("1.50"), Decimal("-9.99")], ["1.50", "-9.99"]),
+        ("int(11)", "decimal(65,0)", [-7], ["-7"]),
+        ("varchar(20)", "decimal(65,10)", ["12.5x"], ["12.5000000000"]),
+        ("decimal(60,0)", "decimal(65,0)", ["9" * 60], ["9" * 60]),
+        ("decimal(60,0)", "decimal(12,2)", ["9" * 60, "-12"], [Decimal("9999999999.99"), Decimal("-12.00")]),
+        ("decimal(12,2)", "decimal(38,38)", [Decimal("0.25"), Decimal(7)], [Decimal("0.25"), Decimal("0." + "9" * 38)]),
+        ("decimal(60,38)", "decimal(12,2)", ["1." + "0" * 38, "0.125" + "0" * 35], [Decimal("1.00"), Decimal("0.13")]),
+    ],
+)
+def test_each_number_is_checked_and_not_its_type(old: str, new: str, values: list[Any], expected: list[Any]) -> None:
+    assert converted(values, old, new) == (expected, [False] * len(values))
+
+
+ODD = (
+    "",
+    "a",
+    "\\",
+    "~",
+    "\0",
+    "\x81",
+    "\x8d",
+    "é",
+    "€",
+    "茶",
+    "Ω",
+    "ㅤ",
+    "갂",
+    "①",
+    "＼",
+    "🍵",
+    "12",
+    "2026-01-05",
+    "a" * 70_000,
+)
+
+
+@pytest.mark.more(after=2)
+@pytest.mark.parametrize("charset", ["gbk", "latin1", *sorted(charsets.CHARSETS - {"gbk", "latin1"})])
+def test_every_conversion_of_a_text_ends(charset: str) -> None:
+    """From a character set to each other, and to other types, whatever the text: also one that its own set cannot hold."""
+    some = pa.array([*ODD, None])
+    columns = [SchemaColumn("v", "varchar(9)", one) for one in sorted(charsets.CHARSETS)]
+    columns += [SchemaColumn("v", text) for text in (VALUES if charset == "gbk" else ("binary(4)", "blob"))]
+    for base, column in product(("char(9)", "longtext"), columns):
+        old, new = server_type(SchemaColumn("v", base, charset)), server_type(column)
+        assert old is not None
+        assert new is not None
+        found = convert(some, pa.nulls(len(some), pa.string()), old, new)
+        assert found.values.null_count == 1 + sum(found.unknown), column
+
+
+def bytes_of_text(text: str, charset: str) -> bytes | None:
+    old = server_type(SchemaColumn("v", "varchar(9)", charset))
+    assert old is not None
+    return convert(pa.array([text]), pa.nulls(1, pa.string()), old, typed("varbinary(9)")).values[0].as_py()
+
+
+def test_bytes_of_a_text_are_those_of_its_character_set() -> None:
+    assert [bytes_of_text("é\x81", name) for name in ("latin1", "utf8mb4", "cp1251")] == [
+        b"\xe9\x81",
+        b"\xc3\xa9\xc2\x81",
+        None,
+    ]
+    assert [bytes_of_text("a", name) for name in ("ucs2", "utf32", "utf16le", "swe7")] == [
+        b"\0a",
+        b"\0\0\0a",
+        b"a\0",
+        b"a",
+    ]
+    assert [bytes_of_text("Ж", name) for name in ("cp1251", "koi8r", "armscii8")] == [b"\xc6", b"\xf6", None]
 
 
 def test_fractions_without_room_are_known_where_the_server_is() -> None:

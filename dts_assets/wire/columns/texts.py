@@ -99,7 +99,9 @@ def encoder(charset: bytes) -> Callable[[str], bytes] | None:
     def encode(text: str) -> bytes:
         data = text.encode(codec)
         lacks = not lacking.isdisjoint(text) or (name in _ONE_PLANE and max(text, default="") > "\uffff")
-        lacks = lacks or (name == "euckr" and len(data) > 2 * len(text))  # syllables of several letters, which servers lack
+        lacks = lacks or (
+            name == "euckr" and len(data) > 2 * len(text)
+        )  # syllables of several letters, which servers lack
         if lacks or _character(data, decode) != text:
             raise UnicodeEncodeError(codec, text, 0, len(text), "a character that the set lacks")
         return data

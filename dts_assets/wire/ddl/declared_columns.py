@@ -79,6 +79,8 @@ def _attribute(reader: Reader, column: DeclaredColumn) -> None:
     match word:
         case "NOT" if reader.takes("NULL"):
             column.nullable = False
+        case "NOT" if reader.takes("SECONDARY"):
+            column.others.append(OtherPart(Part.OPTION))
         case "NULL":
             column.nullable = True
         case "DEFAULT":
