@@ -58,7 +58,6 @@ def _numbers(count: int) -> str:
 @pytest.mark.more
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_ten_times_the_length_takes_ten_times_as_long(kind: str) -> None:
-    effects_of("ALTER TABLE t ADD c INT", "d")  # which imports the parser
     assert growth(HOSTILE[kind], lambda sql: effects_of(sql, "d"), FEW) <= MOST_RATIO
 
 
