@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -259,15 +259,14 @@ class FormsBeside:
                     self.unknown.add(sql)
 
     def _server(self) -> object:
-        found = of_server(self.connection, (DATABASE,))
-        return {
-            table: (tuple(map(self._shown, columns)), key, charset) for table, (columns, key, charset) in found.items()
-        }
+        return self._compared(of_server(self.connection, (DATABASE,)))
 
     def _model(self, catalog: Catalog) -> object:
-        found = of_model(catalog)
+        return self._compared(of_model(catalog))
+
+    def _compared(self, tables: Mapping[TableId, tuple[Any, ...]]) -> object:
         return {
-            table: (tuple(map(self._shown, columns)), key, charset) for table, (columns, key, charset) in found.items()
+            table: (tuple(map(self._shown, columns)), key, charset) for table, (columns, key, charset) in tables.items()
         }
 
     def _shown(self, column: Sequence[Any]) -> tuple[Any, ...]:

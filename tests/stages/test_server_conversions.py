@@ -279,7 +279,10 @@ def test_every_conversion_of_a_text_ends(charset: str) -> None:
 def bytes_of_text(text: str, charset: str) -> bytes | None:
     old = server_type(SchemaColumn("v", "varchar(9)", charset))
     assert old is not None
-    return convert(pa.array([text]), pa.nulls(1, pa.string()), old, typed("varbinary(9)")).values[0].as_py()
+    found: bytes | None = (
+        convert(pa.array([text]), pa.nulls(1, pa.string()), old, typed("varbinary(9)")).values[0].as_py()
+    )
+    return found
 
 
 def test_bytes_of_a_text_are_those_of_its_character_set() -> None:

@@ -90,7 +90,7 @@ def _default_of_server(kind: str, default: str | None) -> object:
         return _AnyOr(unquoted(default))
     if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", default):
         return _AnyOr(float(default) if _by_number(kind) else default)
-    return _AnyOr(None)
+    return _AnyDefault()
 
 
 class _AnyOr:
@@ -107,6 +107,16 @@ class _AnyOr:
 
     def __repr__(self) -> str:
         return f"default {self._value!r}"
+
+
+class _AnyDefault:
+    """A default that a server shows as an expression or as bytes, equal to any other."""
+
+    def __eq__(self, other: object) -> bool:
+        return other is not None
+
+    def __hash__(self) -> int:
+        return 0
 
 
 class _OwnDefault:
