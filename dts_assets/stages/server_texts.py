@@ -205,7 +205,7 @@ def _lacking(texts: pa.Array, charset: str | None) -> Mask:
 
 
 def _encoded(text: str, charset: str | None) -> bytes | None:
-    """Return the bytes of a text in a character set; None where it lacks a character, or is not known."""
+    """Return the bytes of a text in a character set; None where they are not known."""
     encode = encoder(charset.encode()) if charset else None
     try:
         return None if encode is None else encode(text)

@@ -90,7 +90,7 @@ def default_value(reader: Reader) -> list[Token]:
 
 
 def _take_literal(reader: Reader) -> None:
-    """Take a literal with the word before it, strings that follow one another, or the pieces of a number.
+    """Take a literal with the word before it, adjacent strings, or the pieces of a number.
 
     Raises:
         Unreadable: nothing follows.

@@ -5,9 +5,9 @@ A declaration is understood to its last word or not at all: a word that is not k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from dts_assets.wire.ddl.charsets import charset_name, charset_of_collation
+from dts_assets.wire.ddl.charsets import BINARY, charset_name, charset_of_collation
 from dts_assets.wire.ddl.column_definitions import (
     ColumnDefinition,
     Fill,
@@ -15,7 +15,7 @@ from dts_assets.wire.ddl.column_definitions import (
     fill_of_default,
     fill_without_default,
 )
-from dts_assets.wire.ddl.column_types import DeclaredType, declared_type, resolved
+from dts_assets.wire.ddl.column_types import AS_TEXT, DeclaredType, declared_type, resolved
 from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules
 from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text, words
@@ -99,6 +99,8 @@ def _attribute(reader: Reader, column: DeclaredColumn) -> None:
         case "COLLATE":
             name = charset_name(reader)
             charset = charset_of_collation(name)
+            if column.type.base in AS_TEXT and charset not in (None, BINARY):
+                column.type = replace(column.type, base=AS_TEXT[column.type.base])
             if column.type.has_charset:
                 column.charset, column.collation = charset or column.charset, name.lower()
         case "INVISIBLE":

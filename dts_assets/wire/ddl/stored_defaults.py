@@ -89,7 +89,7 @@ def stored_default(value: str, type_text: str, *, quoted: bool) -> str | None:
 
 
 def stored_bytes(data: bytes, type_text: str) -> str | None:
-    """Return the value that rows get for bytes that a literal spells out; None if the statement does not say it.
+    """Return the value that rows get for the bytes of a literal; None if it is not known.
 
     Raises:
         Unreadable: the type is one that no server has.
