@@ -76,7 +76,7 @@ def batch(*entries: dict[str, Any]) -> pa.RecordBatch:
 MIXED = (
     entry(0, "DML"),
     entry(1, "DDL", sql="TRUNCATE orders", executionTime="3"),
-    entry(2, "DDL", sql="DELETE FROM orders", executionTime=""),
+    entry(2, "DDL", sql="REPAIR TABLE orders", executionTime=""),
     entry(3, "INIT_DDL", sql="DROP TABLE orders"),
     entry(4, "DDL", sql="CREATE OR REPLACE TABLE orders (id INT)", type="INIT_DDL"),
     entry(
@@ -159,6 +159,7 @@ def test_a_database_that_is_dropped_takes_all_its_tables() -> None:
         ("TRUNCATE TABLE orders", {EmptiedTable("shopdb", "", "orders")}),
         ("DROP TABLE a, other.b", {EmptiedTable("shopdb", "", "a"), EmptiedTable("other", "", "b")}),
         ("DROP DATABASE shopdb", {EmptiedTable("shopdb", "", "")}),
+        ("DELETE FROM `other`.`mem`", {EmptiedTable("other", "", "mem")}),
         ("CREATE TABLE orders (id int)", set()),
     ],
 )

@@ -39,7 +39,7 @@ _AS_BINARY: Mapping[str, str] = MappingProxyType(
     {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
 )
 AS_TEXT: Mapping[str, str] = MappingProxyType({**{new: old for old, new in _AS_BINARY.items()}, "json": "longtext"})
-"""The text type that MariaDB makes of a type of bytes, or of JSON, with a COLLATE of a text."""
+"""The text type that MariaDB makes of bytes or JSON by a collation of texts."""
 _NO_ARGUMENTS = words(
     """
     date json inet4 inet6 uuid geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection
