@@ -28,6 +28,7 @@ from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.partial_sets import MOST_SET_BYTES, Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, sets_of, whole_sets
+from dts_assets.stages.rollback_entries import with_rollbacks
 from dts_assets.stages.window_state import WindowState
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, WireFormat
 
@@ -238,6 +239,8 @@ class CellDecoder:
                 decoded, columns = self._numbered(decoded, columns)
                 sequences = sets["sequence"].take(decoded.batch["set_index"])
                 told = columns.take(np.flatnonzero(~self._events.repeats(sequences)))
+            batch, columns = with_rollbacks(decoded.batch, columns)  # a transaction goes on behind such a statement
+            decoded = replace(decoded, batch=batch)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(told)
             self.runs.see(columns, order=order)

@@ -33,6 +33,27 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
     return ParsedDdl(True, tuple(found[0]))
 
 
+def takes_rows_back(sql: str) -> bool:
+    """Return whether a text is a ROLLBACK, whole or to a savepoint, or an XA ROLLBACK, in some reading of it; never raise.
+
+    Only other statements about transactions may stand beside it.
+    """
+    try:
+        return any(_takes_back(list(statements_between(tokens))) for tokens in readings(sql))
+    except (Unreadable, RecursionError):
+        return False
+
+
+def _takes_back(statements: Sequence[Sequence[Token]]) -> bool:
+    first = [one[0].keyword for one in statements]
+    return any(map(_is_rollback, statements)) and set(first) <= _OF_TRANSACTIONS
+
+
+def _is_rollback(statement: Sequence[Token]) -> bool:
+    words = [token.keyword for token in statement[:2]]
+    return words[0] == "ROLLBACK" or words == ["XA", "ROLLBACK"]
+
+
 def _statements(tokens: list[Token], database: str) -> list[Effect]:
     return [effect for one in statements_between(tokens) for effect in statement_effects(Reader(one), database)]
 
@@ -82,6 +103,8 @@ def statement_effects(reader: Reader, database: str) -> list[Effect]:
     """
     first = reader.take().keyword
     match first:
+        case "XA" if reader.takes("ROLLBACK"):
+            raise Unreadable("rows of before are taken back")
         case "CREATE":
             return _create(reader, database)
         case "DROP":
@@ -116,7 +139,8 @@ def statement_effects(reader: Reader, database: str) -> list[Effect]:
     raise Unreadable("not a statement that is known")
 
 
-_NO_DDL = words("GRANT REVOKE FLUSH SET USE COMMIT ROLLBACK SAVEPOINT RELEASE XA LOCK UNLOCK KILL SHOW")
+_NO_DDL = words("GRANT REVOKE FLUSH SET USE COMMIT SAVEPOINT RELEASE XA LOCK UNLOCK KILL SHOW")
+_OF_TRANSACTIONS = words("ROLLBACK XA COMMIT SAVEPOINT RELEASE BEGIN START")
 _NO_DDL_PAIRS = frozenset({("RENAME", "USER"), ("CHECK", "TABLE"), ("CHECKSUM", "TABLE"), ("RESET", "MASTER")})
 _ROUTINES = words("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE")
 _NO_TABLES = words("USER ROLE SERVER TABLESPACE LOGFILE UNDO RESOURCE SPATIAL SEQUENCE INSTANCE")
