@@ -12,20 +12,19 @@ import pyarrow.compute as pc
 
 from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.source_types import OTHER_DIALECTS
+from dts_assets.model.source_types import ORACLE, OTHER_DIALECTS
 from dts_assets.model.statement_words import naming_text, tables_in_words, words_of
 from dts_assets.model.tables import TableId
 from dts_assets.stages.changelog_rows import ENTRY_COLUMNS
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps
-from dts_assets.wire.ddl.effects import HARMLESS, NOT_PARSED, EffectKind, ParsedDdl
-from dts_assets.wire.ddl.reading import effects_of
-from dts_assets.wire.ddl.schema_history import OTHER_DIALECT, SourceStatement, names_table
+from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.schema_history import OTHER_DIALECT, SourceStatement, names_table, parsed_statement
 from dts_assets.wire.ddl.schema_news import APPLIED, applied_text
 from dts_assets.wire.format import TableChanges
 
-DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "source_type", "database", "properties")
+DDL_ENTRY_COLUMNS = (*ENTRY_COLUMNS, "message_type", "source_type", "database", "schema", "properties")
 """The columns of ``entries`` that statements are read from; beside them stands ``lineage``, which the ledger decides."""
 
 FIRST_STATE = "INIT_DDL"
@@ -45,7 +44,8 @@ _EMPTYING_SOME = _EMPTYING | {EffectKind.DROP_DATABASE}
 class Statement:
     """A statement: the row of its batch, its text, and its effects.
 
-    Of a first state ``effect`` alone counts, not ``parsed``. Statements of sources beside the MySQL family are never parsed.
+    Of a first state ``effect`` alone counts, not ``parsed``. Of sources beside the MySQL family only Oracle's statements that
+    empty a table are parsed; its ``database`` is the schema.
     """
 
     index: int
@@ -66,7 +66,9 @@ class Statement:
         """``yes`` where snapshots follow the statement, else the reason why they do not."""
         if self.is_first_state:
             return APPLIED
-        return OTHER_DIALECT if self.is_of_other_dialect else applied_text(self.sql, self.database)
+        if self.is_of_other_dialect:
+            return APPLIED if self.parsed.parsed else OTHER_DIALECT
+        return applied_text(self.sql, self.database)
 
     @property
     def naming_text(self) -> str:
@@ -126,10 +128,10 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
     for index in np.flatnonzero(np.asarray(pc.fill_null(types, False))).tolist():
         properties = dict(entries["properties"][index].as_py() or ())
         kinds = (entries["message_type"][index].as_py(), properties.get("type"))
-        sql, database = properties.get("sql") or "", entries["database"][index].as_py() or ""
+        sql, source_type = properties.get("sql") or "", entries["source_type"][index].as_py() or ""
+        database = entries["schema" if source_type == ORACLE else "database"][index].as_py() or ""
         execution_seconds = _whole_seconds(properties.get("executionTime") or "")
-        source_type = entries["source_type"][index].as_py() or ""
-        parsed = NOT_PARSED if source_type in OTHER_DIALECTS else effects_of(sql, database)
+        parsed = parsed_statement(sql, database, source_type)
         found.append(Statement(index, sql, database, execution_seconds, parsed, FIRST_STATE in kinds, source_type))
     return found
 

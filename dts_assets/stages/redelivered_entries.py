@@ -1,10 +1,11 @@
 """Changes that were delivered before, found among the entries of one Kafka partition by their identity alone.
 
 An entry holds the rows of one binlog event (of its Kafka partition), so entries are compared and not rows: the same lineage and
-position, the same GTID, table and number of rows. After a failover another server's binlog may tell a transaction again at
-positions of its own; there the same GTID and the same place among the transaction's events make an entry the same. In
-PostgreSQL's log several changes may share a place: there copies have the same time, and the same number among the changes at
-their place, too.
+position, the same GTID, table and number of rows. Several events of a transaction that was compressed share a place: nothing
+inside one entry set is a copy, and equal entries have the same number there (:func:`_numbers_in_sets`). After a failover another
+server's binlog may tell a transaction again at positions of its own; there the same GTID and the same place among the
+transaction's events make an entry the same. In PostgreSQL's log several changes may share a place: there copies have the same
+time, and the same number among the changes at their place, too.
 """
 
 from __future__ import annotations
@@ -158,6 +159,38 @@ def _numbers_at_places(entries: pa.RecordBatch, shards: _Numbers, files: _Number
     return numbers
 
 
+def _numbers_in_sets(
+    entries: pa.RecordBatch, chosen: npt.NDArray[np.bool_], place: Sequence[_Numbers], what: Sequence[_Numbers]
+) -> _Numbers:
+    """Return the number of each chosen entry among those of its entry set that are equal in ``place`` and ``what``.
+
+    Where several entries of a set are at one place, the events of that place go on in the next set by ``sequence``, if it begins
+    with such an entry. Elsewhere each set counts for itself: a task that reads an event again begins a message with it.
+    """
+    found = np.zeros(len(chosen), np.int64)
+    rows = np.flatnonzero(chosen)
+    if not len(rows):
+        return found
+    offsets, numbers, sequences = (
+        pc.fill_null(entries[name], -1).to_numpy().astype(np.int64)[rows]
+        for name in ("last_offset", "entry_number", "sequence")
+    )
+    at = _dense([column[rows] for column in place])
+    new = np.append(True, offsets[1:] != offsets[:-1])
+    several = ~new & (at == np.append(-1, at[:-1]))
+    if not several.any():
+        return found
+    follows = (sequences >= 0) & (sequences == np.append(-2, sequences[:-1]) + 1) & (numbers == 0)
+    goes_on = follows & (at == np.append(-1, at[:-1])) & np.isin(at, at[several])
+    sets = np.cumsum(new & ~goes_on)
+    codes = _dense([sets, at, *(column[rows] for column in what)])
+    order = np.argsort(codes, kind="stable")
+    places = np.arange(len(order))
+    begins = np.append(True, codes[order][1:] != codes[order][:-1])
+    found[rows[order]] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return found
+
+
 def _of_batches(batches: Iterable[pa.RecordBatch], said: Contents | None) -> pa.Table:
     """Return the columns that identity rests on; payloads give way to what they say."""
     found = []
@@ -220,6 +253,11 @@ def find_redelivered(
         what += [np.where(in_log, one, 0) for one in (times, _numbers_at_places(entries, what[0], files))]
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
+    if not rows_apart:
+        in_sets = is_dml & ~np.asarray(entries["schema"].is_valid())
+        what.append(
+            _numbers_in_sets(entries, in_sets, [what[0], gtids, lineages.astype(np.int64), files, positions], what)
+        )
     # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.
     numbered = np.asarray(entries["gtid"].is_valid()) & trust_gtids
     of = np.where(numbered, gtids, -1 - lineages.astype(np.int64))

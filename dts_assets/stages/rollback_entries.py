@@ -28,7 +28,9 @@ def with_rollbacks(batch: pa.RecordBatch, columns: EntryColumns) -> tuple[pa.Rec
         return batch, columns
     texts = pc.map_lookup(batch["properties"].take(pa.array(rows)), pa.scalar("sql"), "first")
     named = np.asarray(pc.fill_null(pc.match_substring(texts, "rollback", ignore_case=True), False))
-    back = [row for row, at in zip(rows[named], np.flatnonzero(named), strict=True) if takes_rows_back(texts[at].as_py())]
+    back = [
+        row for row, at in zip(rows[named], np.flatnonzero(named), strict=True) if takes_rows_back(texts[at].as_py())
+    ]
     if not back:
         return batch, columns
     chosen, kinds = np.isin(np.arange(len(batch)), back), columns.kinds.copy()

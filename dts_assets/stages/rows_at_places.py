@@ -1,6 +1,6 @@
-"""The numbers of rows whose entries share a place in PostgreSQL's write-ahead log.
+"""The numbers of rows whose entries share a place in the log of their source, which go on from entry to entry.
 
-They go on from entry to entry.
+In PostgreSQL's log that is usual; in a binlog the events of a compressed transaction share a place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Cell: TypeAlias = tuple[object, object]
 class RowsAtPlaces:
     """Counts the rows at each place. Feed it all DML entries of a cell in offset order.
 
-    ``last`` is the place of the last entry in its cell: file, position and time; ``count`` are the rows that came there.
+    ``last`` is the place of the last entry in its cell: file, position, and in PostgreSQL's log the time; ``count`` are the rows
+    that came there.
     """
 
     cell: Cell | None = None
@@ -33,14 +34,15 @@ class RowsAtPlaces:
     def before(self, cell: Cell, entries: pa.RecordBatch, fresh: Bools) -> npt.NDArray[np.int32]:
         """Return how many rows came before each entry at its place.
 
-        Only ``fresh`` entries of tables with a schema count, and nothing came before others.
+        Only ``fresh`` entries count, and nothing came before others.
         """
         found = np.zeros(len(entries), np.int32)
-        rows = np.flatnonzero(fresh & np.asarray(entries["schema"].is_valid()))
+        rows = np.flatnonzero(fresh)
         if not len(rows):
             return found
         mine = entries.take(pa.array(rows))
-        times = filled(mine["event_time"].view(pa.int64()))
+        in_log = np.asarray(mine["schema"].is_valid())
+        times = np.where(in_log, filled(mine["event_time"].view(pa.int64())), 0)
         places = (file_numbers(mine["file_name"]).to_numpy(), filled(mine["position"]), times)
         goes_on = self.cell == cell and self.last == tuple(int(one[0]) for one in places)
         begins = np.append(not goes_on, np.logical_or.reduce([one[1:] != one[:-1] for one in places]))

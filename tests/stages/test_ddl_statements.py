@@ -25,12 +25,14 @@ from dts_assets.stages.ddl_statements import (
     Statement,
     changed_tables,
     ddl_rows,
+    source_statements,
     statements,
     truncations,
 )
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.store.columns import DDL, changelog_columns
 from dts_assets.wire.ddl.reading import effects_of
+from dts_assets.wire.ddl.schema_history import OTHER_DIALECT
 from tests.ledger_rows import ingest_row
 from tests.tiers import examples
 
@@ -53,6 +55,7 @@ ENTRIES = pa.schema(
         ("file_name", pa.string()),
         ("position", pa.int64()),
         ("database", pa.string()),
+        ("schema", pa.string()),
         ("properties", pa.map_(pa.string(), pa.string())),
         ("lineage", pa.int32()),
     ]
@@ -85,6 +88,29 @@ MIXED = (
     entry(6, "DDL"),
     entry(7, "CHECKPOINT"),
 )
+
+
+def test_statements_of_oracle_that_empty_a_table_are_followed_and_no_others() -> None:
+    sent = ["TRUNCATE TABLE emp", "DROP TABLE hr.emp PURGE", "TRUNCATE TABLE emp CASCADE", "drop table other"]
+    entries = batch(
+        *(
+            entry(number, "DDL", "", sql=sql) | {"source_type": "ORACLE", "schema": "HR"}
+            for number, sql in enumerate(sent)
+        )
+    )
+    found = statements(entries)
+    rows = ddl_rows(entries, found).to_pylist()
+    assert [(row["parsed"], row["effect"], row["applied"], row["database"]) for row in rows] == [
+        (True, "truncate HR.EMP", "yes", "HR"), (True, "drop HR.EMP", "yes", "HR"), (False, None, OTHER_DIALECT, "HR"),
+        (True, "drop HR.OTHER", "yes", "HR"),
+    ]  # fmt: skip
+    table = TableId("", "HR", "EMP")
+    (changes,) = truncations(found, ChangeRoutes({table: COLUMNS}))
+    assert (changes.table, changes.batch["entry_index"].to_pylist()) == (table, [0, 1])
+    assert [one.position.position for one in source_statements(ddl_rows(entries, found))] == [0, 4, 8, 12]
+    assert all(
+        one.parsed == found[place].parsed for place, one in enumerate(source_statements(ddl_rows(entries, found)))
+    )
 
 
 def test_rows_of_the_ddl_table() -> None:

@@ -69,20 +69,36 @@ def of_canal(sql: str, *, is_ddl: bool) -> bytes:
 
 
 def of_drs(sql: str) -> bytes:
-    message = {"id": 7, "es": 1_767_600_000_000, "type": "DDL", "database": "d", "table": "t", "isDdl": True, "sql": sql}
+    message = {
+        "id": 7,
+        "es": 1_767_600_000_000,
+        "type": "DDL",
+        "database": "d",
+        "table": "t",
+        "isDdl": True,
+        "sql": sql,
+    }
     return json.dumps(message).encode()
 
 
 @pytest.mark.parametrize("sql", ["ROLLBACK TO s", "ROLLBACK", "XA ROLLBACK 'a'", "SAVEPOINT s", "COMMIT"])
 def test_statements_and_queries_of_flat_messages(sql: str) -> None:
-    sent = [(CanalJson(), of_canal(sql, is_ddl=True)), (CanalJson(), of_canal(sql, is_ddl=False)), (DrsJson(), of_drs(sql))]
+    sent = [
+        (CanalJson(), of_canal(sql, is_ddl=True)),
+        (CanalJson(), of_canal(sql, is_ddl=False)),
+        (DrsJson(), of_drs(sql)),
+    ]
     for wire, message in sent:
         rows, decoder = read(wire, [message])
         problems = {one.code for one in decoder.problems()}
         assert (rows[0]["message_type"] == "ROLLBACK") == ("ROLLBACK" in sql)
         assert (ProblemCode.ROLLBACK in problems) == ("ROLLBACK" in sql)
         assert ProblemCode.DDL not in problems
-        assert (decoder.facts.ddl_statements, decoder.facts.rollbacks) in {(0, 1)} if "ROLLBACK" in sql else {(1, 0), (0, 0)}
+        assert (
+            (decoder.facts.ddl_statements, decoder.facts.rollbacks) in {(0, 1)}
+            if "ROLLBACK" in sql
+            else {(1, 0), (0, 0)}
+        )
         assert decoder.counts().balanced
 
 

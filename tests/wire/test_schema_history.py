@@ -16,6 +16,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.change_words import all_words, told_words
 from dts_assets.wire.ddl.schema_history import (
+    NO_DATABASE,
     SEVERAL_SHAPES,
     SchemaState,
     SourceStatement,
@@ -120,6 +121,38 @@ def test_a_name_that_an_unknown_table_gets_has_no_columns_before_its_first_event
         (20, None),
         (30, None),
     ]
+
+
+@pytest.mark.parametrize("sql", ["RENAME TABLE orders TO b.moved", "ALTER TABLE orders RENAME TO b.moved"])
+def test_a_rename_without_a_database_may_mean_tables_of_others_where_its_own_has_none(sql: str) -> None:
+    before = (CREATE, told(20, 25, FIRST))
+    elsewhere = replace(said(30, sql), database="b")
+    assert shown(history(*before, elsewhere))[1:] == [(30, f"id:int(11) n:int(11) ({NO_DATABASE})")]
+    assert shown(history(*before, elsewhere, told(40, 40, FIRST)))[2:] == [(40, "id:int(11)? n:int(11)?")], (
+        "it is there"
+    )
+    there = replace(said(15, "CREATE TABLE orders (x INT)"), database="b")
+    assert shown(history(*before, there, elsewhere)) == shown(history(*before))
+    by_events = told(15, 15, shape(("x", "int(11)")), table=TableId("b", "", "orders"))
+    assert shown(history(*before, by_events, elsewhere)) == shown(history(*before))
+    named = replace(elsewhere, sql=sql.replace("orders", "b.orders"))
+    assert shown(history(*before, named)) == shown(history(*before))
+    other = replace(elsewhere, sql=sql.replace("orders", "more"))
+    assert shown(history(*before, other)) == shown(history(*before))
+    made_there = replace(elsewhere, sql="RENAME TABLE b.x TO orders, orders TO y")
+    assert shown(history(*before, made_there)) == shown(history(*before))
+    assert shown(history(*before, replace(elsewhere, database="")))[1:] == [
+        (30, f"id:int(11) n:int(11) ({NO_DATABASE})")
+    ]
+
+
+def test_statements_of_oracle_that_empty_a_table_leave_its_columns_and_others_a_doubt() -> None:
+    table = TableId("", "HR", "EMP")
+    first = told(20, 25, shape(("ID", ""), key=("ID",)), table=table)
+    for sql, last in (("TRUNCATE TABLE emp", 1), ("drop table HR.EMP purge", 1), ("TRUNCATE TABLE emp CASCADE", 2)):
+        states = history(first, replace(said(30, sql), database="HR", source_type="ORACLE"), table=table)
+        assert len(states) == last
+        assert (states[-1].doubt is None) == (last == 1)
 
 
 def test_what_if_not_exists_made_is_doubted_where_it_may_have_been_there_before() -> None:

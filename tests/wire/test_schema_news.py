@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl.schema_history import SourceStatement
-from dts_assets.wire.ddl.schema_news import statement_news
+from dts_assets.wire.ddl.schema_history import NO_DATABASE, SourceStatement
+from dts_assets.wire.ddl.schema_news import applied_text, statement_news
 from dts_assets.wire.ddl.table_schemas import TableSchema
 from dts_assets.wire.ddl.told_schemas import ToldColumn
 
@@ -74,6 +75,15 @@ def test_a_statement_has_news_for_its_tables(sql: str, expected: list[tuple[str,
 )  # fmt: skip
 def test_a_statement_without_news(sql: str) -> None:
     assert news(sql) == []
+
+
+def test_a_rename_without_a_database_is_named_where_it_may_mean_a_table_of_another() -> None:
+    elsewhere = replace(said("RENAME TABLE orders TO b.moved"), database="b")
+    found, tables = statement_news(elsewhere, KNOWN)
+    doubted = {table: one.doubt for table, one in found if one.doubt is not None}
+    assert doubted == {TableId("shop", "", "orders"): NO_DATABASE}
+    assert tables == KNOWN
+    assert applied_text(elsewhere.sql, "b") == "yes", "what the text alone says does not depend on the order of windows"
 
 
 def test_a_definition_before_a_full_load_is_no_news() -> None:

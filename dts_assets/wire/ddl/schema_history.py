@@ -15,10 +15,11 @@ from enum import IntEnum
 
 from dts_assets.model.collections import COLLECTION
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.source_types import MONGODB, OTHER_DIALECTS
+from dts_assets.model.source_types import MONGODB, ORACLE, OTHER_DIALECTS
 from dts_assets.model.statement_words import naming_text
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl.effects import NOT_PARSED, ParsedDdl
+from dts_assets.wire.ddl.effects import NOT_PARSED, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.oracle_statements import oracle_effects
 from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.ddl.schema_changes import (
     ColumnAdded,
@@ -28,6 +29,7 @@ from dts_assets.wire.ddl.schema_changes import (
     DatabaseCharsetChanged,
     DatabaseCreated,
     DatabaseDropped,
+    Doubted,
     RowsChanged,
     SchemaChange,
     TableCreated,
@@ -60,6 +62,7 @@ SEVERAL_SHAPES = "events list columns in several ways, in an order that is not k
 OTHER_DIALECT = "statements of sources beside the MySQL family are not followed"
 PERHAPS_THERE = "the table may have been there before, with other columns"
 NOT_KNOWN = "the table that got this name is not known"
+NO_DATABASE = "a RENAME that names no database may mean this table: that of its message has none of the name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +98,19 @@ class SourceStatement:
     @property
     def parsed(self) -> ParsedDdl:
         """The effects of the statement."""
-        return NOT_PARSED if self.is_of_other_dialect else effects_of(self.sql, self.database)
+        return parsed_statement(self.sql, self.database, self.source_type)
 
     def applied_to(self, catalog: Catalog) -> Applied:
         """Return the catalog behind the statement, with what it changed."""
         if self.is_of_other_dialect:
+            emptied = [effect.tables[0] for effect in self.parsed.effects]
+            if emptied:  # what makes such a table anew is not followed
+                return Applied(catalog, tuple(map(TableTruncated, emptied)), None)
             return not_followed(catalog, self.naming_text, self.database, OTHER_DIALECT)
         applied = apply(catalog, self.sql, self.database)
-        return _emptied_alone(applied, catalog) if self.source_type == MONGODB else applied
+        if self.source_type == MONGODB:
+            return _emptied_alone(applied, catalog)
+        return _with_namesakes_doubted(applied, catalog, self)
 
     @property
     def ended(self) -> datetime | None:
@@ -128,6 +136,13 @@ class SchemaState:
     def doubt(self) -> str | None:
         """The reason why the columns are not proven; None where they are."""
         return None if self.schema is None else self.schema.doubt
+
+
+def parsed_statement(sql: str, database: str, source_type: str) -> ParsedDdl:
+    """Return the effects of a statement of a kind of source; ``database`` is Oracle's schema."""
+    if source_type == ORACLE:
+        return oracle_effects(sql, database)
+    return NOT_PARSED if source_type in OTHER_DIALECTS else effects_of(sql, database)
 
 
 def schema_history(
@@ -320,6 +335,27 @@ def _emptied_alone(applied: Applied, before: Catalog) -> Applied:
         changes += [TableTruncated(table) for table in gone]
         tables |= {table: before.tables[table] for table in gone if table in before.tables}
     return Applied(replace(applied.catalog, tables=tables), tuple(changes), applied.problem)
+
+
+def _with_namesakes_doubted(applied: Applied, before: Catalog, one: SourceStatement) -> Applied:
+    """Return a catalog in which tables are doubted that a RENAME without a database may mean.
+
+    The database of its message is another one then: there no table has the name.
+    """
+    if not any(isinstance(change, TableRenamed) and change.table not in before.tables for change in applied.changes):
+        return applied
+    names, made = set[str](), set[TableId]()
+    for effect in effects_of(one.sql, "").effects:
+        if effect.kind is EffectKind.RENAME_TABLE:
+            old, new = (TableId(table.database or one.database, "", table.table) for table in effect.tables)
+            if not effect.tables[0].database and old not in made and old not in before.tables:
+                names.add(old.table)
+            made.add(new)
+    found = [table for table in sorted(before.tables) if table.table in names and table in applied.catalog.tables]
+    tables = dict(applied.catalog.tables)
+    tables |= {table: tables[table].doubted(NO_DATABASE) for table in found}
+    doubts = (Doubted(table, NO_DATABASE) for table in found)
+    return Applied(replace(applied.catalog, tables=tables), (*applied.changes, *doubts), applied.problem)
 
 
 def _explained(schema: TableSchema | None, told: ToldShapes) -> set[Shape]:

@@ -70,7 +70,8 @@ def statement_news(one: SourceStatement, tables: Tables) -> tuple[list[tuple[Tab
         return list(_of_changes(one, known.changes, tables)), known.catalog.tables
     alone = one.applied_to(Catalog())
     if alone.problem in _UNDERSTOOD:  # it does not fit columns that may be those behind it
-        return list(_of_effects(one)), tables
+        doubts = [change for change in known.changes if isinstance(change, Doubted)]
+        return [*_of_effects(one), *_of_changes(one, doubts, tables)], tables
     news = [
         (change.table, SchemaNews("a statement that is not understood", one.position, known.problem))
         for change in known.changes
