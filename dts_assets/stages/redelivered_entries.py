@@ -253,21 +253,23 @@ def find_redelivered(
         what += [np.where(in_log, one, 0) for one in (times, _numbers_at_places(entries, what[0], files))]
     gtids = _codes(entries["gtid"])
     placed = is_dml & ((files > 0) | (positions > 0))
+    same, among = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
     if not rows_apart:
         in_sets = is_dml & ~np.asarray(entries["schema"].is_valid())
-        what.append(
-            _numbers_in_sets(entries, in_sets, [what[0], gtids, lineages.astype(np.int64), files, positions], what)
-        )
+        place = [what[0], gtids, lineages.astype(np.int64), files, positions]
+        same = _numbers_in_sets(entries, in_sets, place, what)
+        among = np.where(is_dml, _numbers_in_sets(entries, in_sets, place, []) + 1, 0)
     # One binlog has one place for a transaction, so that a GTID tells as much as the lineage where it is the server's own.
     numbered = np.asarray(entries["gtid"].is_valid()) & trust_gtids
     of = np.where(numbered, gtids, -1 - lineages.astype(np.int64))
     kept = np.arange(len(entries))
     in_event = _ordinals_in_events(entries) if rows_apart else [np.zeros(len(entries), np.int64)]
     for one in in_event:
-        kept = np.minimum(kept, _first_of(placed, [*what, of, files, positions, one]))
+        kept = np.minimum(kept, _first_of(placed, [*what, same, of, files, positions, one]))
     if by_gtid and trust_gtids:
         copies = _copies(gtids, ~is_dml, _dense([files, positions]))
-        ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions]))
+        # One server may compress a transaction, whose events then have one place, and another one may not.
+        ordinals = _ordinals(_dense([gtids, what[0], copies]), _dense([files, positions, among]))
         # Places are counted from BEGIN, so a copy that came without it cannot be compared.
         comparable = is_dml & (copies >= 0) & np.asarray(entries["gtid"].is_valid())
         kept = np.minimum(kept, _first_of(comparable, [*what, gtids, ordinals, in_event[0]]))

@@ -23,14 +23,18 @@ GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1"
 
 
 def entries(
-    sets: Sequence[tuple[int | None, Sequence[Event | str]]], *, first: int = 0, gtid: str | None = GTID
+    sets: Sequence[tuple[int | None, Sequence[Event | str]]],
+    *,
+    first: int = 0,
+    gtid: str | None = GTID,
+    begin: int | None = None,
 ) -> pa.Table:
-    """Entry sets, each with its ``ps`` and its events; a text is another entry, such as BEGIN."""
+    """Entry sets, each with its ``ps`` and its events; a text is another entry. BEGIN is left out unless it has a place."""
     rows = [
         {
             "last_offset": first + offset, "entry_number": number, "message_type": event if isinstance(event, str) else "DML",
             "event_time": EPOCH, "gtid": gtid, "seq_id": None, "file_name": "bin.000001",
-            "position": None if isinstance(event, str) else event[0], "database": "d", "schema": None,
+            "position": begin if isinstance(event, str) else event[0], "database": "d", "schema": None,
             "table": None if isinstance(event, str) else event[1], "rows": None if isinstance(event, str) else event[2],
             "shard": None, "sequence": sequence,
         }
@@ -42,7 +46,9 @@ def entries(
     names = ("message_type", "file_name", "database", "schema", "table", "shard")
     schema = pa.schema([*kinds.items(), *((name, pa.string()) for name in names)])
     found = pa.Table.from_pylist(rows, schema)
-    return found.filter(pc.equal(found["message_type"], "DML"))
+    return found.filter(
+        pc.is_in(found["message_type"], value_set=pa.array(["DML"] if begin is None else ["BEGIN", "DML"]))
+    )
 
 
 def copies(own: pa.Table, *earlier: pa.Table, by_gtid: bool = False, trust: bool = True) -> list[tuple[int, int, int]]:
@@ -107,6 +113,26 @@ def test_a_transaction_of_many_pieces_that_is_told_again_is_stored_once(events: 
         assert copies(first) == []
     again = copies(entries(list(enumerate(pieces, 50)), first=len(pieces)), first)
     assert len(again) == len(events)
+
+
+@pytest.mark.parametrize("begin", [850, 900])
+@pytest.mark.parametrize("again", [[900, 900, 900, 900], [310, 320, 330, 340]])
+def test_another_server_tells_a_compressed_transaction_its_own_way(begin: int, again: list[int]) -> None:
+    """``begin`` is the place of BEGIN, ``again`` those of the changes in the other server's binlog."""
+    tables = [("a", 1), ("a", 1), ("b", 1), ("a", 1)]
+
+    def told(places: Sequence[int], begin: int, file: int, offset: int) -> pa.Table:
+        events = [(place, *what) for place, what in zip(places, tables, strict=True)]
+        found = entries([(offset + 1, ["BEGIN", *events, "COMMIT"])], first=offset, begin=begin)
+        name = pa.array([f"bin.{file:06d}"] * len(found))
+        return found.set_column(found.schema.get_field_index("file_name"), "file_name", name)
+
+    first, second = told([900] * 4, begin, 1, 0), told(again, min(again) - 5, 2, 1)
+    expected = [(1, number, 0) for number in range(1, 5)]
+    assert copies(second, first, by_gtid=True) == copies(pa.concat_tables([first, second]), by_gtid=True) == expected
+    assert copies(first, told(again, min(again) - 5, 2, -1), by_gtid=True) == [
+        (0, number, -1) for number in range(1, 5)
+    ]
 
 
 def test_rows_of_events_at_one_place_have_numbers_of_their_own() -> None:
