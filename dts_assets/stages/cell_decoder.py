@@ -239,7 +239,7 @@ class CellDecoder:
                 decoded, columns = self._numbered(decoded, columns)
                 sequences = sets["sequence"].take(decoded.batch["set_index"])
                 told = columns.take(np.flatnonzero(~self._events.repeats(sequences)))
-            batch, columns = with_rollbacks(decoded.batch, columns)  # a transaction goes on behind such a statement
+            batch, columns = with_rollbacks(decoded.batch, columns)  # which end no transaction
             decoded = replace(decoded, batch=batch)
             self.facts.add(decoded, columns)
             self.delivery.see_entries(told)

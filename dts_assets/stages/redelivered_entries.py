@@ -162,10 +162,11 @@ def _numbers_at_places(entries: pa.RecordBatch, shards: _Numbers, files: _Number
 def _numbers_in_sets(
     entries: pa.RecordBatch, chosen: npt.NDArray[np.bool_], place: Sequence[_Numbers], what: Sequence[_Numbers]
 ) -> _Numbers:
-    """Return the number of each chosen entry among those of its entry set that are equal in ``place`` and ``what``.
+    """Return the number of each chosen entry among the entries of its set that are equal.
 
-    Where several entries of a set are at one place, the events of that place go on in the next set by ``sequence``, if it begins
-    with such an entry. Elsewhere each set counts for itself: a task that reads an event again begins a message with it.
+    Entries are equal by ``place`` and ``what``. Where several entries of a set are at one place, the events of that place go on
+    in the next set by ``sequence``, if it begins with such an entry. Elsewhere each set counts for itself: a task that reads an
+    event again begins a message with it.
     """
     found = np.zeros(len(chosen), np.int64)
     rows = np.flatnonzero(chosen)

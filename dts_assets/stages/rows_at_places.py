@@ -1,6 +1,7 @@
-"""The numbers of rows whose entries share a place in the log of their source, which go on from entry to entry.
+"""The numbers of rows whose entries share a place in the log of their source.
 
-In PostgreSQL's log that is usual; in a binlog the events of a compressed transaction share a place.
+They go on from entry to entry. In PostgreSQL's log that is usual; in a binlog the events of a compressed transaction share a
+place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The two statements of Oracle that are read: TRUNCATE TABLE and DROP TABLE, which take all rows of one table.
+"""The two statements of Oracle that are read: TRUNCATE TABLE and DROP TABLE.
 
-Every other statement, and one of these with more words, may do anything: TRUNCATE with CASCADE empties other tables, too. The
-rules are those of Oracle's SQL Language Reference, "TRUNCATE TABLE", "DROP TABLE" and "Database Object Names and Qualifiers".
+Both take all rows of one table. Every other statement, and one of these with more words, may do anything: TRUNCATE with CASCADE
+empties other tables, too. The rules are in Oracle's SQL Language Reference, "TRUNCATE TABLE", "DROP TABLE" and "Database Object
+Names and Qualifiers".
 """
 
 from __future__ import annotations

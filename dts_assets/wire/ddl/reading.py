@@ -34,9 +34,9 @@ def effects_of(sql: str, default_database: str) -> ParsedDdl:
 
 
 def takes_rows_back(sql: str) -> bool:
-    """Return whether a text is a ROLLBACK, whole or to a savepoint, or an XA ROLLBACK, in some reading of it; never raise.
+    """Return whether a text is a ROLLBACK, whole or to a savepoint, or an XA ROLLBACK; never raise.
 
-    Only other statements about transactions may stand beside it.
+    One reading of its version comments is enough, and only other statements about transactions may stand beside it.
     """
     try:
         return any(_takes_back(list(statements_between(tokens))) for tokens in readings(sql))

@@ -62,7 +62,7 @@ SEVERAL_SHAPES = "events list columns in several ways, in an order that is not k
 OTHER_DIALECT = "statements of sources beside the MySQL family are not followed"
 PERHAPS_THERE = "the table may have been there before, with other columns"
 NOT_KNOWN = "the table that got this name is not known"
-NO_DATABASE = "a RENAME that names no database may mean this table: that of its message has none of the name"
+NO_DATABASE = "a RENAME without a database may mean this table: the database of its message has no such table"
 
 
 @dataclass(frozen=True, slots=True)
