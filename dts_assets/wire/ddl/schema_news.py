@@ -25,7 +25,7 @@ from dts_assets.wire.ddl.schema_changes import (
     TableRenamed,
     TableTruncated,
 )
-from dts_assets.wire.ddl.schema_history import SourceStatement
+from dts_assets.wire.ddl.schema_history import NO_DATABASE, SourceStatement
 from dts_assets.wire.ddl.schema_model import NO_COPIED_TABLE, NO_TABLE, apply
 from dts_assets.wire.ddl.table_schemas import Catalog, TableSchema
 
@@ -70,7 +70,7 @@ def statement_news(one: SourceStatement, tables: Tables) -> tuple[list[tuple[Tab
         return list(_of_changes(one, known.changes, tables)), known.catalog.tables
     alone = one.applied_to(Catalog())
     if alone.problem in _UNDERSTOOD:  # it does not fit columns that may be those behind it
-        doubts = [change for change in known.changes if isinstance(change, Doubted)]
+        doubts = (change for change in known.changes if isinstance(change, Doubted) and change.reason == NO_DATABASE)
         return [*_of_effects(one), *_of_changes(one, doubts, tables)], tables
     news = [
         (change.table, SchemaNews("a statement that is not understood", one.position, known.problem))
