@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ RIGHT = (
 def test_every_change_is_kept_once_in_any_order_of_windows(tmp_path: Path, at_zero: bool) -> None:
     bench = bench_in_process(tmp_path, "place")
     sent = write_capture(tmp_path / "capture", messages(at_zero=at_zero))
-    settings = {"partitions": 1, "window": {"end": border(3)}, "history": ["*"]}
+    settings: dict[str, Any] = {"partitions": 1, "window": {"end": border(3)}, "history": ["*"]}
     forwards = bench.open(sent, **settings)
     for window in range(3):
         forwards.all(window)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -19,11 +20,14 @@ from tests.tiers import examples
 Event = tuple[int, str, int]
 """Position, table, number of rows."""
 
+EntrySet = tuple[int | None, Sequence[Event | str]]
+"""A set's ``ps``, and its events; a text is another entry."""
+
 GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1"
 
 
 def entries(
-    sets: Sequence[tuple[int | None, Sequence[Event | str]]],
+    sets: Sequence[EntrySet],
     *,
     first: int = 0,
     gtid: str | None = GTID,
@@ -62,8 +66,10 @@ A, B = (900, "a", 1), (900, "b", 1)
 @pytest.mark.parametrize("position", [900, 0])
 @pytest.mark.parametrize("gtid", [GTID, None])
 def test_nothing_inside_a_set_is_a_copy_and_the_set_is_found_again(position: int, gtid: str | None) -> None:
-    events = [(position, table, rows) for table, rows in [("a", 1), ("a", 1), ("b", 2), ("a", 1), ("a", 2), ("b", 2)]]
-    sets = [(1, ["BEGIN", *events, "COMMIT"])]
+    events: list[Event] = [
+        (position, table, rows) for table, rows in [("a", 1), ("a", 1), ("b", 2), ("a", 1), ("a", 2), ("b", 2)]
+    ]
+    sets: list[EntrySet] = [(1, ["BEGIN", *events, "COMMIT"])]
     own = entries(sets, gtid=gtid)
     assert copies(own) == []
     again = entries([(2, sets[0][1])], first=1, gtid=gtid)
@@ -77,10 +83,10 @@ def test_nothing_inside_a_set_is_a_copy_and_the_set_is_found_again(position: int
 
 
 def test_pieces_in_several_messages_stay_where_numbers_follow() -> None:
-    pieces = [(5, ["BEGIN", A, A, B]), (6, [B, A]), (7, [A]), (8, [A, "COMMIT"])]
+    pieces: list[EntrySet] = [(5, ["BEGIN", A, A, B]), (6, [B, A]), (7, [A]), (8, [A, "COMMIT"])]
     own = entries(pieces)
     assert copies(own) == []
-    again = entries([(sequence + 9, events) for sequence, events in pieces], first=4)
+    again = entries([(14 + number, events) for number, (_, events) in enumerate(pieces)], first=4)
     assert [row[:2] for row in copies(again, own)] == [(4, 1), (4, 2), (4, 3), (5, 0), (5, 1), (6, 0), (7, 0)]
     by_transport = entries(pieces[2:], first=4)
     assert [row[:2] for row in copies(by_transport, own)] == [(4, 0), (5, 0)]
@@ -122,7 +128,7 @@ def test_another_server_tells_a_compressed_transaction_its_own_way(begin: int, a
     tables = [("a", 1), ("a", 1), ("b", 1), ("a", 1)]
 
     def told(places: Sequence[int], begin: int, file: int, offset: int) -> pa.Table:
-        events = [(place, *what) for place, what in zip(places, tables, strict=True)]
+        events: list[Event] = [(place, *what) for place, what in zip(places, tables, strict=True)]
         found = entries([(offset + 1, ["BEGIN", *events, "COMMIT"])], first=offset, begin=begin)
         name = pa.array([f"bin.{file:06d}"] * len(found))
         return found.set_column(found.schema.get_field_index("file_name"), "file_name", name)
@@ -144,7 +150,7 @@ def test_rows_of_events_at_one_place_have_numbers_of_their_own() -> None:
             "position": pa.array(positions, pa.int64()), "rows": pa.array(rows, pa.int32()),
             "event_time": pa.array(times or [EPOCH] * len(rows), pa.timestamp("us", tz="UTC")),
         })  # fmt: skip
-        return RowsAtPlaces().before((0, 0), batch, pa.array(fresh).to_numpy(zero_copy_only=False)).tolist()
+        return [int(one) for one in RowsAtPlaces().before((0, 0), batch, np.array(fresh))]
 
     assert numbers([2, 1, 3], [5, 5, 5], [True] * 3) == [0, 2, 3]
     assert numbers([2, 1, 3], [5, 6, 7], [True] * 3) == [0, 0, 0]

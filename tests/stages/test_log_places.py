@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -144,28 +145,10 @@ def test_rows_at_one_place_are_numbered_through(log: Log, copies: list[int], chu
         assert number == count
 
 
-def test_other_sources_have_no_rows_before() -> None:
-    entries, _ = log_entries(sent(("DML", 8, 1), ("DML", 8, 1)))
-    bare = entries.set_column(entries.schema.get_field_index("schema"), "schema", pa.nulls(2, pa.string()))
-    assert RowsAtPlaces().before((0, EPOCH), bare, np.ones(2, np.bool_)).tolist() == [0, 0]
-
-
-def test_numbers_begin_anew_in_another_cell() -> None:
-    entries, _ = log_entries(sent(("DML", 8, 1), ("DML", 8, 1)))
-    counter, fresh = RowsAtPlaces(), np.ones(2, np.bool_)
-    cells = ((0, EPOCH), (0, EPOCH), (1, EPOCH))
-    assert [counter.before(cell, entries, fresh).tolist() for cell in cells] == [[0, 1], [2, 3], [0, 1]]
-
-
-def test_a_change_of_another_time_is_no_copy() -> None:
-    """Another timeline has other content at the places behind its begin."""
-    transaction = (("BEGIN", 8), ("DML", 8), ("COMMIT", 16))
-    told = sent(*((kind, place, second) for second in (1, 1, 5) for kind, place in transaction))
-    cells = cut(told, [])
-    kept, _ = kept_of(cells, {cell: tracked(delivered, 2).runs() for cell, delivered in cells.items()})
-    assert [one.offset for one in kept] == [1, 7]
-    assert any("another server's log" in problem.detail for problem in problems(*_with_seconds(told)))
-
-
-def _with_seconds(told: Sequence[Delivered]) -> list[tuple[str, int, int]]:
-    return [(one.event.kind, one.position, one.time.second) for one in told]
+def test_in_a_binlog_the_time_is_no_part_of_a_place() -> None:
+    entries, _ = log_entries(sent(("DML", 8, 1), ("DML", 8, 1), ("DML", 9, 1)))
+    bare = entries.set_column(entries.schema.get_field_index("schema"), "schema", pa.nulls(3, pa.string()))
+    times = pa.array([EPOCH, EPOCH + timedelta(seconds=1), EPOCH], entries.schema.field("event_time").type)
+    for one, expected in ((bare, [0, 1, 0]), (entries, [0, 0, 0])):
+        given = one.set_column(one.schema.get_field_index("event_time"), "event_time", times)
+        assert RowsAtPlaces().before((0, EPOCH), given, np.ones(3, np.bool_)).tolist() == expected

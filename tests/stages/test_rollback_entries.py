@@ -83,7 +83,7 @@ def of_drs(sql: str) -> bytes:
 
 @pytest.mark.parametrize("sql", ["ROLLBACK TO s", "ROLLBACK", "XA ROLLBACK 'a'", "SAVEPOINT s", "COMMIT"])
 def test_statements_and_queries_of_flat_messages(sql: str) -> None:
-    sent = [
+    sent: list[tuple[WireFormat, bytes]] = [
         (CanalJson(), of_canal(sql, is_ddl=True)),
         (CanalJson(), of_canal(sql, is_ddl=False)),
         (DrsJson(), of_drs(sql)),
