@@ -266,7 +266,7 @@ def _written(asked: _Asked, found: Sniffed, windows: SuggestedWindows | None, *,
         end=windows.end,
         schema=(asked.written(asked.schema) if asked.schema else "./Record.avsc") if needs_schema else None,
         retention=retention,
-        time_zone="+08:00" if _depends_on_zone(name, asked.format_settings) else None,
+        time_zone=traits_of(name).clock_zone if _depends_on_zone(name, asked.format_settings) else None,
         remarks=_remarks(found, windows, needs_schema=needs_schema and asked.schema is None),
     )
     text = file_text(suggested)

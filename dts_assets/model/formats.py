@@ -8,6 +8,9 @@ from enum import StrEnum
 UNCHANGED_VALUE = "unchanged-toast-datum"
 """The text of PostgreSQL's test_decoding for a large value that an UPDATE left as it was."""
 
+CLOCK_ZONE = "+08:00"
+"""The zone of clocks that name none, where neither the configuration nor a format says another."""
+
 
 class Evidence(StrEnum):
     """Signs in a stream that prove which changes were delivered; the value is the name that people read."""
@@ -57,7 +60,7 @@ class FormatTraits:
     column, as in MySQL; in tables with a schema they never are. ``rows_apart`` says that each row of a binlog event is a message
     of its own. ``fraction_digits`` are the digits of a fraction of a second that messages carry: 3 in DTS Avro. ``roles`` are
     those that a configuration may name fields for, where no vendor's document fixes them: ``("operation", "table")``; such a
-    format takes a framing, too.
+    format takes a framing, too. ``clock_zone`` is the zone of clocks that name none, where the configuration names none either.
     """
 
     kind: str
@@ -68,6 +71,7 @@ class FormatTraits:
     rows_apart: bool = False
     fraction_digits: int = 6
     roles: tuple[str, ...] = ()
+    clock_zone: str = CLOCK_ZONE
 
 
 @dataclass(frozen=True, slots=True)

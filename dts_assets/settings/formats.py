@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dts_assets.errors import WireFormatError
-from dts_assets.model.formats import FormatTraits
+from dts_assets.model.formats import CLOCK_ZONE, FormatTraits
 from dts_assets.settings.values import VALUE, instead, mistake
 
 GROUP = "dts_assets.formats"
@@ -49,6 +49,11 @@ def traits_of(name: str) -> FormatTraits:
     """
     traits: FormatTraits = format_class(name).traits
     return traits
+
+
+def usual_zone(name: str | None) -> str:
+    """Return the zone of clocks that name none in a format, where the configuration names none."""
+    return CLOCK_ZONE if name is None else traits_of(name).clock_zone
 
 
 def format_name(name: str) -> str:

@@ -29,7 +29,7 @@ from dts_assets.model.windows import WindowGrid
 from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.settings.databases import Jdbc
 from dts_assets.settings.environment import writable_folder
-from dts_assets.settings.formats import format_name, registered_formats, traits_of
+from dts_assets.settings.formats import format_name, registered_formats, traits_of, usual_zone
 from dts_assets.settings.maintenance import Maintenance
 from dts_assets.settings.message_retention import MessageRetention, checked_ages
 from dts_assets.settings.places import AbsolutePath, Lake, Part, Spark, default_duration, folder_of
@@ -177,7 +177,7 @@ class Subscription(Snapshots):
         default_factory=Maintenance, description="When and how the files of tables are kept in order."
     )
     source_time_zone: Annotated[str, AfterValidator(zone_name)] = Field(
-        "+08:00", description="The zone of values that carry none: +08:00 or Asia/Shanghai."
+        None, validate_default=True, description="The zone of values that carry none: +08:00 or Asia/Shanghai."
     )
     tables: Tables = Field(default_factory=Tables, description="Which source tables are decoded.")
     rename: RenameTexts = Field(
@@ -279,6 +279,11 @@ class Subscription(Snapshots):
                 if role not in roles:
                     raise mistake("no such role of a field", instead(role, roles), at=(role,))
         return value
+
+    @field_validator("source_time_zone", mode="before")
+    @classmethod
+    def _zone_of_format(cls, zone: Any, info: ValidationInfo) -> Any:
+        return usual_zone(info.data.get("format")) if zone is None else zone
 
     @field_validator("message_retention")
     @classmethod

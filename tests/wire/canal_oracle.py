@@ -61,7 +61,11 @@ def _column(
         return None
     if row[name] is None:
         return None
-    text = as_the_server_has_it({True: "true", False: "false"}.get(row[name], row[name]), originals[name])
+    sent = {True: "true", False: "false"}.get(row[name], row[name])
+    text = as_the_server_has_it(sent, originals[name])
+    if text is None:
+        change["invalid"][f"{side}.{name}"] = sent
+        return None
     try:
         return value(text, kind, original=originals[name], hours=hours)
     except (Misfit, ValueError, OverflowError, ArithmeticError):
@@ -69,25 +73,31 @@ def _column(
         return None
 
 
-def as_the_server_has_it(text: str, original: str) -> str:
-    """Canal's number of an ENUM or SET as its labels, and its text of a BINARY with all its bytes."""
-    name, _, rest = original.partition("(")
+def as_the_server_has_it(text: str, original: str) -> str | None:
+    """Canal's number of an ENUM or SET as its labels, and its text of a BINARY with all its bytes; None for no label."""
+    name, opened, rest = original.partition("(")
     name = name.lower()
     if name == "binary" and re.match(r"[0-9]{1,3}\)", rest) and int(rest.partition(")")[0]) <= 255:
         return text.ljust(int(rest.partition(")")[0]), "\0")
-    labels = _labels(rest) if name in ("enum", "set") else []
-    if not labels or not re.fullmatch(r"[0-9]{1,20}", text):
+    if name not in ("enum", "set") or not opened or not re.fullmatch(r"[0-9]+", text):
         return text
-    number = int(text)
+    labels = _labels(rest, escaped=False) or _labels(rest, escaped=True)
+    kept = text if text in labels else None
+    number = int(text) if labels and len(text) <= 20 else -1
+    if number < 0:
+        return kept
     if name == "enum":
-        return text if number > len(labels) else ["", *labels][number]
+        return kept if number > len(labels) else ["", *labels][number]
     if number >= 2 ** len(labels):
-        return text
+        return kept
     return ",".join(label for place, label in enumerate(labels) if number // 2**place % 2)
 
 
-def _labels(rest: str) -> list[str]:
-    """The labels in ``'a','it''s')``, character by character; none if they are written otherwise."""
+def _labels(rest: str, *, escaped: bool) -> list[str]:
+    """The labels in ``'a','it''s')``, character by character; none if they are written otherwise.
+
+    ``escaped`` says that a backslash stands before quotes.
+    """
     found: list[str] = []
     place = 0
     while True:
@@ -95,6 +105,11 @@ def _labels(rest: str) -> list[str]:
             return []
         place, label = place + 1, ""
         while place < len(rest) and (rest[place] != "'" or rest[place : place + 2] == "''"):
+            if escaped and rest[place] == "\\":
+                place += 1
+                label += {"n": "\n", "t": "\t"}.get(rest[place : place + 1], rest[place : place + 1])
+                place += 1
+                continue
             label += rest[place]
             place += 1 + (rest[place] == "'")
         found.append(label)

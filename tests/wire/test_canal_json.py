@@ -13,7 +13,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.canal_json import CanalJson
-from dts_assets.wire.flat_json.canal import latin_bytes, restorer_of
+from dts_assets.wire.flat_json.canal_values import latin_bytes, restorer_of
 from dts_assets.wire.format import DecodedEntries, TooLargeError
 from tests.tiers import times
 
@@ -116,6 +116,18 @@ def test_what_a_row_was_before_is_what_it_is_but_for_what_changed(count: int) ->
         assert three["before"] == three["after"] == {"id": 6, "note": "same"}
 
 
+@pytest.mark.parametrize("old", [None, [], ...])
+@pytest.mark.parametrize("keys", [None, [], ...])
+def test_an_update_with_neither_old_rows_nor_a_key_is_refused(old: Any, keys: Any) -> None:
+    """alibaba/canal#1834: of minimal images an older Canal leaves the changed columns alone."""
+    bad = message(type="UPDATE", data=[{"note": "c"}], old=old, mysqlType={"note": "varchar(20)"}, pkNames=keys)
+    for given in ([bad], [message(), bad, message()]):
+        decoded = entries(*given)
+        assert [(one.index, one.reason) for one in decoded.rejected] == [(len(given) // 2, Reason.RAGGED_ROW)]
+        assert "FULL" in decoded.rejected[0].detail
+        assert {tuple(column.name for column in one.columns) for one in decoded.shapes} <= {("id", "note")}
+
+
 def test_an_update_without_old_rows_has_no_image_before() -> None:
     assert [row["before"] for row in rows(message(type="UPDATE"), message(type="UPDATE", old=[]))] == [None, None]
 
@@ -161,17 +173,42 @@ def test_an_unknown_changed_column_harms_no_neighbour(count: int) -> None:
 @pytest.mark.parametrize(
     ("original", "text", "expected"),
     [
-        ("enum('a','b')", "1", "a"), ("enum('a','b')", "2", "b"), ("enum('a','b')", "0", ""), ("enum('a','b')", "3", "3"),
+        ("enum('a','b')", "1", "a"), ("enum('a','b')", "2", "b"), ("enum('a','b')", "0", ""), ("enum('1','0')", "1", "1"),
         ("ENUM('it''s', 'a,b')", "2", "a,b"), ("ENUM('it''s', 'a,b')", "1", "it's"), ("enum('a  ','b')", "1", "a"),
-        ("enum('(',')')", "2", ")"), ("enum('')", "1", ""), ("enum", "1", "1"), ("enum(a)", "1", "1"), ("enum('a'", "1", "1"),
+        ("enum('(',')')", "2", ")"), ("enum('')", "1", ""), ("enum", "1", "1"), ("enum('','a')", "2", "a"),
         ("enum('a','b')", "a", "a"), ("enum('a','b')", "", ""), ("enum('a','b')", "-1", "-1"), ("enum('a')", "²", "²"),
         ("enum('a') charset x", "1", "a"), ("set('a','b','c')", "0", ""), ("set('a','b','c')", "6", "b,c"),
-        ("set('a','b','c')", "8", "8"), ("set('a')", "9" * 30, "9" * 30), ("varchar(5)", "1", "1"), ("text", "1", "1"),
+        ("varchar(5)", "1", "1"), ("text", "1", "1"), ("enum('a', '7')", "7", "7"), ("enum('a\nb','c')", "2", "c"),
+        (r"enum('it\'s','b')", "1", "it's"), (r"enum('it\'s','b')", "2", "b"), (r"enum('b','\'')", "2", "'"),
+        (r"enum('\'','b')", "1", "'"), (r"enum('a\','b')", "1", "a\\"), (r"enum('a\','b')", "2", "b"),
+        (r"enum('\')", "1", "\\"), (r"enum('a\''b','b')", "1", "a\\'b"), (r"enum('a\\\'b','b')", "1", "a\\'b"),
+        (r"set('a\'b','say \"x\"','c\td\%')", "7", 'a\'b,say "x",c\td%'),
     ],
 )  # fmt: skip
 def test_numbers_of_labels_become_labels_where_the_type_lists_them(original: str, text: str, expected: str) -> None:
     (row,) = rows(message(mysqlType={"id": original}, data=[{"id": text}], pkNames=None))
     assert (row["after"], row["invalid"]) == ({"id": expected}, [])
+
+
+@pytest.mark.parametrize(
+    ("original", "text"),
+    [
+        ("enum('a','b')", "3"), ("enum(a)", "1"), ("enum('a'", "1"), ("set('a','b','c')", "8"), ("set('a')", "9" * 30),
+        (f"enum('{'x' * 256}')", "1"), (r"enum('a\\\'b)", "1"), ("enum()", "1"), ("enum('a' 'b')", "2"), ("set(1)", "0"),
+    ],
+)  # fmt: skip
+def test_a_number_of_no_label_is_invalid_and_never_a_text(original: str, text: str) -> None:
+    given = [{"id": text, "v": "x"}, {"id": "a", "v": "x"}, {"id": None, "v": "x"}]
+    found = rows(message(mysqlType={"id": original, "v": "varchar(9)"}, data=given, pkNames=None))
+    assert [row["after"] for row in found] == [{"id": None, "v": "x"}, {"id": "a", "v": "x"}, {"id": None, "v": "x"}]
+    assert [dict(row["invalid"]) for row in found] == [{"after.id": text}, {}, {}]
+
+
+def test_a_number_of_no_label_is_invalid_in_the_image_before_alone() -> None:
+    types = {"id": "int(11)", "kind": "enum('a','b')"}
+    (row,) = rows(message(type="UPDATE", mysqlType=types, data=[{"id": "1", "kind": "2"}], old=[{"kind": "7"}]))
+    assert (row["before"]["kind"], row["after"]["kind"]) == (None, "b")
+    assert dict(row["invalid"]) == {"before.kind": "7"}
 
 
 def test_each_message_is_read_by_its_own_labels() -> None:
@@ -222,6 +259,25 @@ def test_slices_of_texts_are_read_where_they_lie() -> None:
     assert bad.tolist() == [True, False, False, False, False]
 
 
+SUMMER = {
+    "1986-05-03 12:00:00": "1986-05-03T04:00:00", "1986-05-04 02:30:00": None, "1986-07-01 12:00:00": "1986-07-01T03:00:00",
+    "1986-09-14 01:30:00.5": None, "1991-08-31 23:59:59.999999": "1991-08-31T14:59:59.999999",
+    "1992-07-01 12:00:00": "1992-07-01T04:00:00", "1986-07-01 12:00:00 +08:00": "1986-07-01T04:00:00",
+    "2026-01-05 12:00:00": "2026-01-05T04:00:00", "1970-01-01 08:00:01": "1970-01-01T00:00:01",
+}  # fmt: skip
+
+
+def test_java_knows_the_summers_of_shanghai_and_a_clock_of_no_or_two_instants_is_invalid() -> None:
+    wire = CanalJson(CanalJson.traits.clock_zone)
+    given = message(mysqlType={"v": "timestamp(6)"}, data=[{"v": text} for text in SUMMER], pkNames=None)
+    asked = {TABLE: (Column("v", "timestamp", False),)}
+    (found,) = wire.changes(entries(given).batch, asked).tables
+    shown = [row["after"]["v"] for row in found.batch.to_pylist()]
+    assert [one and one.replace(tzinfo=None).isoformat() for one in shown] == [*SUMMER.values()]
+    invalid = [dict(row["invalid"]) for row in found.batch.to_pylist()]
+    assert invalid == [{} if instant else {"after.v": text} for text, instant in SUMMER.items()]
+
+
 @pytest.mark.parametrize(
     ("original", "expected"),
     [
@@ -255,7 +311,6 @@ BAD: Sequence[tuple[dict[str, Any] | bytes, Reason]] = [
     (b'{"id":' + b"[" * 100_000, Reason.UNDECODABLE_ENTRIES),
     (b'{"data":' + b'[{"a":' * 50_000 + b"1" + b"}]" * 50_000 + b"}", Reason.UNDECODABLE_ENTRIES),
     (json.dumps(message()).replace('"x"', '"?"').encode().replace(b"?", b"\xe9"), Reason.UNDECODABLE_ENTRIES),
-    (json.dumps(message()).replace('"x"', r'"\ud800"').encode(), Reason.UNDECODABLE_ENTRIES),
     *_each("id", Reason.UNDECODABLE_ENTRY, "7", 1.5, 1 << 63, 10**400, [], True),
     *_each("es", Reason.UNDECODABLE_ENTRY, ..., None, "1624614713000", -1, 1 << 62, {}),
     *_each("gtid", Reason.UNDECODABLE_ENTRY, 1, ["u:1"]),
@@ -280,6 +335,51 @@ def test_what_cannot_be_used_is_rejected_alone(bad: dict[str, Any] | bytes, reas
     assert rejected.payload == payload
     assert "x" not in rejected.detail.split()  # no value of the row
     assert sum(one.batch.num_rows for one in changes.tables) == 2
+
+
+@pytest.mark.parametrize(
+    ("original", "sent", "stored"),
+    [
+        ("varchar(20)", r"a\ud800b", b"a\xed\xa0\x80b"), ("text", r"\udc00", b"\xed\xb0\x80"), ("int(11)", r"\ud83d7", b"\xed\xa0\xbd7"),
+        ("blob", r"\ud83d", b"\xed\xa0\xbd"), ("binary(3)", r"\ud83d", b"\xed\xa0\xbd"), ("enum('a')", r"\uDBFF", b"\xed\xaf\xbf"),
+        ("datetime(6)", r"\udfff\ud800", b"\xed\xbf\xbf\xed\xa0\x80"), ("timestamp", r"\udfff", b"\xed\xbf\xbf"),
+        ("json", r'{\"a\":\"\\\ud800\"}', b'{"a":"\\\xed\xa0\x80"}'), ("decimal(5,2)", r"1\udc00", b"1\xed\xb0\x80"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("count", [1, 40])
+def test_half_a_surrogate_pair_in_a_value_is_one_invalid_value(
+    original: str, sent: str, stored: bytes, count: int
+) -> None:
+    types = {"id": "int(11)", "v": original, "w": "varchar(20)"}
+    given = message(mysqlType=types, data=[{"id": "1", "v": "@", "w": r"😀 \ud800"}, {"id": "2", "v": None, "w": "x"}])
+    raw = json.dumps(given).replace('"@"', f'"{sent}"').encode()
+    whole = message(mysqlType=types, data=[{"id": "3", "v": None, "w": "y"}])
+    decoded = entries(*[whole] * count, raw, whole)
+    assert (decoded.rejected, decoded.batch["rows"].to_pylist()) == ((), [1] * count + [2, 1])
+    asked = {TABLE: tuple(Column(n, WIRE.column_type(t, unsigned=False, table=TABLE), n == "id") for n, t in types.items())}
+    changes = WIRE.changes(decoded.batch, asked)
+    assert changes.rejected == ()
+    found = changes.tables[0].batch.to_pylist()
+    assert [row["after"]["v"] for row in found] == [None] * (count + 3)
+    assert [row["after"]["w"] for row in found][count:] == [r"😀 \ud800", "x", "y"]
+    assert [dict(row["invalid"]) for row in found][count:] == [{"after.v": f"0x{stored.hex().upper()}"}, {}, {}]
+
+
+@pytest.mark.parametrize("place", ["orders", "note", "shopdb", "INSERT", "int(11)"])
+def test_half_a_surrogate_pair_outside_of_values_is_no_text(place: str) -> None:
+    raw = json.dumps(message()).replace(f'"{place}"', f'"{place}\\ud800"').encode()
+    decoded = entries(message(), raw, message())
+    changes = WIRE.changes(decoded.batch, {TABLE: (Column("id", "int", True), Column("note", "string", False))})
+    assert [one.index for one in (*decoded.rejected, *changes.rejected)] == [1]
+    assert sum(one.batch.num_rows for one in changes.tables) == 2
+
+
+def test_a_value_that_changed_from_half_a_surrogate_pair() -> None:
+    raw = json.dumps(message(type="UPDATE", old=[{"note": "@"}])).replace('"@"', r'"\ud800"').encode()
+    changes = WIRE.changes(entries(raw).batch, {TABLE: (Column("id", "int", True), Column("note", "string", False))})
+    (row,) = changes.tables[0].batch.to_pylist()
+    assert (row["before"], row["after"]) == ({"id": 1, "note": None}, {"id": 1, "note": "x"})
+    assert dict(row["invalid"]) == {"before.note": "0xEDA080"}
 
 
 def test_a_value_of_ten_megabytes_is_a_value() -> None:
@@ -322,8 +422,7 @@ def test_few_bytes_that_stand_for_very_many_are_refused_until_they_come_alone(ki
     assert WIRE.changes(few.batch, asked).tables[0].batch.num_rows == 100
 
 
-def test_a_label_that_no_server_takes_is_none() -> None:
-    assert restorer_of("enum('" + "x" * 256 + "')") is None
+def test_a_width_that_no_server_takes_fills_nothing() -> None:
     assert restorer_of("binary(256)") is None
 
 
@@ -332,4 +431,5 @@ def test_a_type_of_very_many_labels_is_read_once() -> None:
     restore = restorer_of(kind)
     assert restore is not None
     assert restorer_of(kind) is restore
-    assert restore(pa.array([b"65535", None], pa.binary())).to_pylist() == [b"label 65534", None]
+    made, unfit = restore(pa.array([b"65535", None], pa.binary()))
+    assert (made.to_pylist(), unfit) == ([b"label 65534", None], None)

@@ -81,9 +81,9 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(["INSERT", "UPDATE", "UPDATE", "DELETE", "INIT"]))
     data: list[Any] = draw(st.lists(images(types), max_size=3))
     old = [draw(changed(types)) for _ in data] if kind == "UPDATE" and draw(st.integers(0, 9)) else None
-    keys = (
-        draw(st.sampled_from([None, [*types][:1]])) if not old or any(old) else [*types][:1]
-    )  # else it would be refused
+    # An UPDATE that tells neither a key nor an old value would be refused.
+    free = kind != "UPDATE" or (old is not None and any(old))
+    keys = draw(st.sampled_from([None, [*types][:1]])) if free else [*types][:1]
     return {
         "data": data, "database": "d", "es": 1624614713000, "gtid": draw(st.sampled_from(["", None, "0-1-7"])),
         "id": draw(st.none() | st.integers(-1, 1 << 62)), "isDdl": draw(st.sampled_from([False, None])), "mysqlType": types,

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 class CanalJson(FlatMessages):
     """The :class:`dts_assets.wire.format.WireFormat` of Canal's JSON.
 
-    ``source_time_zone`` is the zone of Canal's own process.
+    ``source_time_zone`` is the zone of Canal's own process. Java knows the summer times of a zone, which Shanghai had from 1986
+    to 1991.
     """
 
     name: ClassVar[str] = "canal-json"
     traits: ClassVar[FormatTraits] = FormatTraits(
-        kind="json", evidence=frozenset(), order=ChangeOrder.ARRIVAL, ignores_case=True
+        kind="json", evidence=frozenset(), order=ChangeOrder.ARRIVAL, ignores_case=True, clock_zone="Asia/Shanghai"
     )
 
     @classmethod
@@ -57,7 +58,7 @@ class CanalJson(FlatMessages):
     @property
     def reading(self) -> Reading:
         """The way in which values become typed."""
-        from dts_assets.wire.flat_json.canal import canal_reading
+        from dts_assets.wire.flat_json.canal_values import canal_reading
 
         return canal_reading(self.source_time_zone)
 

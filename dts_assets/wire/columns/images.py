@@ -14,8 +14,8 @@ import pyarrow as pa
 from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.texts import Charsets
 
-NULL, NUMBER, BYTES, UNSIGNED, ABSENT = 0, 1, 2, 4, 8
-"""Kinds of a value: NULL, text in ``sv``, bytes in ``bv``, unsigned (beside NUMBER), not sent."""
+NULL, NUMBER, BYTES, UNSIGNED, ABSENT, UNFIT = 0, 1, 2, 4, 8, 16
+"""Kinds of a value: NULL, text in ``sv``, bytes in ``bv``, unsigned (beside NUMBER), not sent, none of its column."""
 
 FIELD = NUMBER | BYTES
 
@@ -39,6 +39,7 @@ class Image:
     has_unsigned: bool
     has_absent: bool
     unknown: dict[str, int]
+    has_unfit: bool = False
 
     @property
     def bytes_of_row(self) -> int:

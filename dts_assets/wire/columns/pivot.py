@@ -20,7 +20,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import Bools, bitmap, spread
 from dts_assets.wire.columns.casts import parse, two_complement
 from dts_assets.wire.columns.gathering import Gathered, Work, gathering
-from dts_assets.wire.columns.images import ABSENT, UNSIGNED, Image
+from dts_assets.wire.columns.images import ABSENT, UNFIT, UNSIGNED, Image
 from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.columns.layouts import Bucket, Layout, layout_of
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
@@ -127,6 +127,9 @@ def _fill(
     """Parse the values of a bucket, and give every table its columns."""
     values = gathered.of(work)
     typed, bad = reading(values.sent, work.bucket, gathered.image, values.cells)
+    if gathered.image.has_unfit and (odd := (gathered.image.kinds[values.cells] & UNFIT) > 0).any():
+        typed = pc.if_else(pa.array(odd), pa.scalar(None, typed.type), typed)
+        bad = odd if bad is None else bad | odd
     typed = spread(typed, values.are_sent)
     columns = work.columns
     places = zip(

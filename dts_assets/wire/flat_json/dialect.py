@@ -120,10 +120,11 @@ class Dialect(Protocol):
         starts: npt.NDArray[np.int32],
         list_numbers: npt.NDArray[np.int64],
         lists: Sequence[ColumnList],
-    ) -> pa.Array:
+    ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
         """Return values as the server has them, where messages show them otherwise and columns' types say how.
 
-        ``starts`` are the numbers of each row's first value, ``list_numbers`` its column list in ``lists``, -1 without values.
+        With them come the numbers of values that stand for nothing in their columns. ``starts`` are the numbers of each row's
+        first value, ``list_numbers`` its column list in ``lists``, -1 without values.
         """
         ...
 
@@ -211,9 +212,9 @@ class DrsDialect(OfMysqlFamily):
         starts: npt.NDArray[np.int32],
         list_numbers: npt.NDArray[np.int64],
         lists: Sequence[ColumnList],
-    ) -> pa.Array:
+    ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
         """Return the values: types are sent without arguments and tell nothing more."""
-        return values
+        return values, NO_CELLS
 
 
 def images_of_all(

@@ -8,6 +8,7 @@ asked for. A message of that form alone is read in one go; a message with other 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from msgspec.json import Decoder
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.problems import Reason
-from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
+from dts_assets.wire.columns.json_texts import MALFORMED, fields_with_halves, has_halves, plain_text, without_halves
 from dts_assets.wire.columns.table_rows import ColumnList
 
 DDL_TYPES = frozenset({"DDL", "INIT_DDL"})
@@ -37,6 +38,8 @@ _NULL = Raw(b"null")
 Id: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=_LAST_MILLISECOND)]
 Cells: TypeAlias = dict[str, str | None]
+CellsSent: TypeAlias = Mapping[str, str | bytes | None]
+"""A row. A text with half a surrogate pair is none in UTF-8 and stands here as its bytes."""
 
 
 class Refused(Exception):
@@ -119,6 +122,8 @@ _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
 _OF_EACH = frozenset({"id", "es", "ts", "gtid", "sqlType", "data", "old"})
 """Fields that say nothing about the kind of a message, and rows, of which only the number does."""
 
+_OF_ROWS = ("data", "old")
+_HALF = re.compile("[\ud800-\udfff]")
 _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
 
@@ -187,8 +192,8 @@ def content_of(message: bytes) -> bytes:
     cannot be read is its own content.
     """
     try:
-        parts = _PARTS.decode(message)
-    except MALFORMED:
+        parts = _parts(message, Reason.UNDECODABLE_ENTRY)
+    except Refused:
         return message
     fields = ((name, bytes(raw)) for name, raw in parts.items() if name not in _BESIDE_CONTENT)
     return b"\0".join(part for name, raw in sorted(fields) if raw != b"null" for part in (name.encode(), raw))
@@ -200,7 +205,7 @@ def names_key(message: bytes) -> bool:
     False stands for a message that cannot be read.
     """
     try:
-        found = _KEY_NAMES.decode(message)
+        found = _KEY_NAMES.decode(without_halves(message))
         return bool(found.pkNames or found.coll)
     except MALFORMED:
         return False
@@ -217,7 +222,7 @@ def event_of(payload: bytes | memoryview, form: EventForm) -> Event:
         return named
     except MALFORMED:
         pass
-    parts = _parts(payload, Reason.UNDECODABLE_ENTRY)
+    parts = _parts(payload, Reason.UNDECODABLE_ENTRY, halves=True)
     kind = _part(parts, "type", _TEXT, "its type is no text") or ""
     data, old = (_cells(parts.get(name, _NULL)) for name in ("data", "old"))
     return form.event(kind, parts.get(form.types_field, _NULL), data, old, parts.get("pkNames", _NULL))
@@ -323,11 +328,25 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
     return head, {name: text for name, text in others.items() if text is not None}
 
 
-def _parts(message: bytes | memoryview, reason: Reason) -> dict[str, Raw]:
+def _parts(message: bytes | memoryview, reason: Reason, *, halves: bool = False) -> dict[str, Raw]:
+    """Return the fields of a message.
+
+    Half a surrogate pair may stand alone in values of rows: there it is U+FFFD, or with ``halves`` as it was sent.
+
+    Raises:
+        Refused: the message is no JSON object, or such a half stands elsewhere.
+    """
     try:
         return _PARTS.decode(message)
     except MALFORMED:
-        raise Refused(reason, "it is no JSON object in UTF-8") from None
+        sent = bytes(message)
+    try:
+        if has_halves(sent):
+            rows = fields_with_halves(sent, _OF_ROWS)
+            return _PARTS.decode(without_halves(sent)) | (rows if halves else {})
+    except MALFORMED:
+        pass
+    raise Refused(reason, "it is no JSON object in UTF-8")
 
 
 def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: str) -> Any:
@@ -337,7 +356,7 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[Any], detail: st
         raise Refused(Reason.UNDECODABLE_ENTRY, detail) from None
 
 
-def _cells(raw: Raw) -> list[Cells] | None:
+def _cells(raw: Raw) -> list[CellsSent] | None:
     """Return rows whose values are not all texts: a number or a flag becomes its own text.
 
     Raises:
@@ -349,17 +368,19 @@ def _cells(raw: Raw) -> list[Cells] | None:
             return None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise Refused(Reason.UNDECODABLE_ENTRY, "its rows are no list of objects")
-        found = [{name: _cell(value) for name, value in row.items()} for row in rows]
+        found: list[CellsSent] = [{name: _cell(value) for name, value in row.items()} for row in rows]
         for row in found:
-            "".join(text for text in (*row, *row.values()) if text is not None).encode()
+            "".join(row).encode()
     except MALFORMED:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its rows cannot be read") from None
     return found
 
 
-def _cell(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
+def _cell(value: object) -> str | bytes | None:
+    if isinstance(value, str):
+        return value if value.isascii() or not _HALF.search(value) else value.encode(errors="surrogatepass")
+    if value is None:
+        return None
     if isinstance(value, bool):
         return "true" if value else "false"
     raise Refused(Reason.UNDECODABLE_ENTRY, "a value is an object or a list")

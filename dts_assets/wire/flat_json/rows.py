@@ -21,12 +21,12 @@ from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import slices, with_empty_last
-from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, Image
+from dts_assets.wire.columns.images import ABSENT, FIELD, NULL, UNFIT, Image
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
-from dts_assets.wire.flat_json.dialect import NO_IMAGE, Dialect, images_of_all
+from dts_assets.wire.flat_json.dialect import NO_CELLS, NO_IMAGE, Dialect, images_of_all
 from dts_assets.wire.flat_json.messages import OPERATIONS, Described, Event, Refused, event_of, whole_rows
 from dts_assets.wire.flat_json.sent_values import NONE, SentCells, ValueList
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
@@ -311,15 +311,18 @@ def _images(sent: ValueList, rows: _Spread, dialect: Dialect, sides: Sequence[Se
     for cells in unsent:
         kinds[cells] = ABSENT
     widths = rows.widths[rows.owners]
-    places = []
+    places, wrong = [], [NO_CELLS]
     for side in sides:
         first = side.starts[rows.owners]
         present = first != NONE
         starts = np.where(present, first + rows.row_numbers * widths, len(values)).astype(np.int32)
         places.append((starts, np.where(present, widths, 0).astype(np.int32), present))
-        values = dialect.restored(values, starts, np.where(present, rows.list_numbers, -1), rows.lists)
+        values, unfit = dialect.restored(values, starts, np.where(present, rows.list_numbers, -1), rows.lists)
+        wrong.append(unfit)
     # Two objects over the same bytes: one alone would have marks between its values.
     field_of_both = with_empty_last(values)
     fields = field_of_both, field_of_both.slice(0)
-    before, after = (Image(*place, kinds, *fields, None, False, has_absent, {}) for place in places)
+    kinds[np.concatenate(wrong)] |= UNFIT
+    has_unfit = any(map(len, wrong))
+    before, after = (Image(*place, kinds, *fields, None, False, has_absent, {}, has_unfit) for place in places)
     return before, after

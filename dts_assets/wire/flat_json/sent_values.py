@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from dts_assets.model.problems import Reason
-from dts_assets.wire.flat_json.messages import Cells, Described, Refused
+from dts_assets.wire.flat_json.messages import CellsSent, Described, Refused
 
 NONE = -1
 """The place of an image that an entry has not."""
@@ -35,7 +35,7 @@ class ValueList:
     the places: a message may have thousands of short rows and columns.
     """
 
-    texts: list[str | None] = field(default_factory=list)
+    texts: list[str | bytes | None] = field(default_factory=list)
     count: int = 0
     parts: list[pa.Array] = field(default_factory=list)
     absent: list[tuple[int, npt.NDArray[np.int64]]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class ValueList:
             texts += astuple(row)
         return start
 
-    def add(self, rows: Sequence[Cells] | None, columns: Described) -> int:
+    def add(self, rows: Sequence[CellsSent] | None, columns: Described) -> int:
         """Add the rows of an entry, None where it has no such image.
 
         It returns the number of the first value.
@@ -103,7 +103,7 @@ class ValueList:
             self._lack = keys, names, places
         return places
 
-    def add_changed(self, rows: Sequence[Any], changed: Sequence[Cells], columns: Described) -> int:
+    def add_changed(self, rows: Sequence[Any], changed: Sequence[CellsSent], columns: Described) -> int:
         """Add what whole rows were before the values of their changed columns became the present ones.
 
         It returns the number of the first value.
