@@ -56,7 +56,9 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     ),
     "Avro containers": (b"Obj\x01\x04\x14avro.codec",),
     "Confluent": (b"\0\0\0\0\x07\x02\x10", b"\0\0\0\0\x07\x04\x10"),
-    "TiCDC": (flat("INSERT", BARE, [ROW], None, _tidb={"commitTs": 1}),),
+    "canal.mq.flatMessage = true": (
+        b"\x10\x01\x18\x07\x2a\x07\x08\x01\x12\x03\x0a\x01\x00", b"\x18\x07\x2a\x85\x02" + b"\x12\x82\x02" + b"x" * 258,
+    ),
 }
 
 
@@ -103,6 +105,21 @@ class TestFlatMessages:
     def test_canal_sends_lengths_and_changed_columns(self) -> None:
         assert [one.name for one in of(*CANAL).best] == ["canal-json"]
         assert of(*CANAL).contradicts("drs-json-c")
+
+    @pytest.mark.parametrize("types", [BARE, SIZED])
+    def test_ticdc_writes_the_form_of_canal(self, types: dict[str, str]) -> None:
+        rows = [
+            flat("INSERT", types, [ROW], None, _tidb={"commitTs": 1}),
+            flat("UPDATE", types, [ROW | {"name": "nut"}], [ROW], _tidb={"commitTs": 2}),
+            flat("TIDB_WATERMARK", {}, None, None, _tidb={"watermarkTs": 3}) ,
+        ]
+        found = of(*rows)
+        assert found.formats == ("canal-json",)
+        assert "_tidb" in found.sentence
+        assert found.contradicts("drs-json-c")
+
+    def test_a_packet_of_another_length_is_no_packet(self) -> None:
+        assert of(b"\x18\x07\x2a\x08\x08\x01\x12\x03\x0a\x01\x00").best == ()
 
     @pytest.mark.parametrize("kind", ["ALTER", "CREATE", "ERASE"])
     def test_statements_of_canal_name_their_kind(self, kind: str) -> None:

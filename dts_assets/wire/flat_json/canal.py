@@ -9,32 +9,64 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
 from dts_assets.model.problems import Reason
-from dts_assets.wire.columns.json_texts import MALFORMED
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.canal_values import restored
-from dts_assets.wire.flat_json.dialect import DDL, DML, Images, OfMysqlFamily
-from dts_assets.wire.flat_json.messages import OPERATIONS, Head, HeadForm, Refused, head_of, images_of
+from dts_assets.wire.flat_json.dialect import CHECKPOINT, DDL, DML, Images, OfMysqlFamily
+from dts_assets.wire.flat_json.messages import (
+    OPERATIONS,
+    Described,
+    Event,
+    EventForm,
+    Head,
+    HeadForm,
+    Refused,
+    described,
+    head_of,
+    images_of,
+)
+
+WATERMARK = "TIDB_WATERMARK"
 
 STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "INIT_DDL"})
 """Types of messages that are statements, whatever they say else. Canal's ERASE is DROP TABLE, C and DINDEX are indexes."""
 
 CONTROL: Mapping[str, str] = {
     "QUERY": "QUERY", "GTID": "GTID", "XACOMMIT": "XACOMMIT", "XAROLLBACK": "ROLLBACK", "MHEARTBEAT": "HEARTBEAT",
+    WATERMARK: CHECKPOINT,
 }  # fmt: skip
 """Types of messages that change nothing by themselves, with the message types of their entries.
 
 QUERY is the text of a statement whose rows come in messages of their own. Rows of an XA transaction were sent before it is rolled
-back, so that XAROLLBACK leaves a doubt, as any ROLLBACK does.
+back, so that XAROLLBACK leaves a doubt, as any ROLLBACK does. TiCDC sends TIDB_WATERMARK into every Kafka partition: all up to its
+timestamp was sent there.
 """
+
+
+Timestamp: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Tidb(Struct, forbid_unknown_fields=True, gc=False):
+    """The timestamps that TiCDC adds (``enable-tidb-extension``): of a transaction, or up to which all were sent."""
+
+    commitTs: Timestamp | None = None
+    watermarkTs: Timestamp | None = None
+
+
+class _LargeTidb(Tidb, forbid_unknown_fields=False, gc=False):
+    """The same, with the signs of a message that was too large: it has the key alone (``large-message-handle-option``)."""
+
+    onlyHandleKey: bool = False
+    claimCheckLocation: str | None = None
 
 
 BatchNumber: TypeAlias = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -48,6 +80,7 @@ class CanalHead(Head, kw_only=True, forbid_unknown_fields=True, gc=False):
 
     id: BatchNumber | None = None  # type: ignore[assignment]
     gtid: str | None = None
+    tidb: Tidb | None = field(default=None, name="_tidb")
 
 
 class _Changed(Struct):
@@ -56,7 +89,9 @@ class _Changed(Struct):
     old: list[dict[str, Raw]]
 
 
-_FORM = HeadForm.of(CanalHead, BatchNumber | None, wanted_id="whole number")
+_FORM = HeadForm.of(CanalHead, BatchNumber | None, wanted_id="whole number", read_later=frozenset({"_tidb"}))
+_TIDB, _FIELDS = Decoder(_LargeTidb | None), Decoder(dict[str, Raw])
+_EVENTS = EventForm.of("mysqlType", "sqlType")
 _CHANGED = Decoder(_Changed)
 _NO_KEYS = (b"null", b"[]")
 _UPDATE = OPERATIONS["UPDATE"]
@@ -68,6 +103,29 @@ class CanalDialect(OfMysqlFamily):
 
     ids_are_places: bool = False
     changed_only: bool = True
+
+    @property
+    def events(self) -> EventForm:
+        """The form of messages with rows."""
+        return _EVENTS
+
+    def described(self, event: Event, known: tuple[str, ...]) -> Described | None:
+        """Return the columns of a message; None if they cannot be read.
+
+        TiCDC sends ``mysqlType`` in any order, and ``sqlType`` in that of the table.
+        """
+        return described(bytes(event.types), bytes(event.pkNames), (), bytes(cast(Any, event).sqlType))
+
+    def columns_of(self, head: Head) -> Described | None:
+        """Return the columns that a head describes; None if they cannot be read."""
+        return described(bytes(head.types), bytes(head.pkNames), (), bytes(head.sqlType))
+
+    def place(self, head: Head) -> int | None:
+        """Return the place of a message in the source's log: with ``_tidb`` the timestamp of its transaction or watermark."""
+        tidb = cast(CanalHead, head).tidb
+        if tidb is None:
+            return None
+        return tidb.watermarkTs if head.type == WATERMARK else tidb.commitTs
 
     @property
     def form(self) -> HeadForm:
@@ -92,9 +150,12 @@ class CanalDialect(OfMysqlFamily):
         """Return a message's head, and as text the fields that Canal does not have.
 
         Raises:
-            Refused: the message is no JSON object, a field of it makes no sense, or it tells neither a key nor a changed column.
+            Refused: the message is no JSON object, a field of it makes no sense, or it tells neither a key nor a changed column,
+                or the key alone.
         """
         head, others = head_of(message, _FORM)
+        if isinstance(cast(CanalHead, head).tidb, Raw):
+            others = _with_tidb(cast(CanalHead, head), others)
         if not self.complete(head) and _lacks_rows(message):
             raise Refused(Reason.RAGGED_ROW, _NO_WHOLE_IMAGES)
         return head, others
@@ -148,6 +209,28 @@ class CanalDialect(OfMysqlFamily):
             TooLargeError: labels and zero bytes make very many bytes of few.
         """
         return restored(values, starts, list_numbers, lists)
+
+
+_KEY_ALONE = "it was too large and has the key alone: let TiCDC write larger messages (max-message-bytes)"
+
+
+def _with_tidb(head: CanalHead, others: Mapping[str, str]) -> Mapping[str, str]:
+    """Read the timestamps of a head that was read part by part, and return all fields that nobody knows.
+
+    Raises:
+        Refused: they are none, or the message has the key alone and is no deletion.
+    """
+    sent = cast(Raw, head.tidb)
+    try:
+        found = _TIDB.decode(sent)
+    except MALFORMED:
+        raise Refused(Reason.UNDECODABLE_ENTRY, "its _tidb has no timestamps") from None
+    head.tidb = found
+    if found is not None and _FIELDS.decode(sent).keys() - _LargeTidb.__struct_fields__:
+        others = {**others, "_tidb": plain_text(sent) or ""}
+    if found is not None and (found.onlyHandleKey or found.claimCheckLocation) and head.type != "DELETE":
+        raise Refused(Reason.RAGGED_ROW, _KEY_ALONE)
+    return others
 
 
 _NO_WHOLE_IMAGES = "it tells neither a key nor what has changed: the server has to write binlog_row_image=FULL"

@@ -28,8 +28,8 @@ from dts_assets.wire.flat_json.messages import (
 )
 from dts_assets.wire.flat_json.sent_values import NONE, SentCells
 
-DML, DDL = "DML", "DDL"
-"""Message types of entries with rows, and of statements."""
+DML, DDL, CHECKPOINT = "DML", "DDL", "CHECKPOINT"
+"""Message types of entries with rows, of statements, and of places up to which all was sent."""
 
 DATA, OLD, NO_IMAGE = 0, 1, 2
 """The places of an image: a field of its message, or none."""
@@ -41,13 +41,13 @@ Images = tuple[Sequence[Any] | None, Sequence[Any] | None]
 class Dialect(Protocol):
     """The points in which flat messages of several programs differ.
 
-    ``ids_are_places`` says that ``id`` tells where a change stands, ``changed_only`` that rows of ``old`` in an UPDATE have
+    ``ids_are_places`` says that the place of a message is its ``id``, ``changed_only`` that rows of ``old`` in an UPDATE have
     changed columns only.
     """
 
     @property
     def ids_are_places(self) -> bool:
-        """True if ``id`` tells where a change stands."""
+        """True if the place of a message is its ``id``."""
         ...
 
     @property
@@ -83,6 +83,14 @@ class Dialect(Protocol):
 
     def gtid(self, head: Head) -> str | None:
         """Return the GTID, or the set of GTIDs, that a message tells; None where it tells none."""
+        ...
+
+    def place(self, head: Head) -> int | None:
+        """Return the number by which a message stands in the source's log; None where it tells none."""
+        ...
+
+    def columns_of(self, head: Head) -> Described | None:
+        """Return the columns that a head describes; None if they cannot be read."""
         ...
 
     def message_type(self, head: Head) -> str:
@@ -151,6 +159,10 @@ class OfMysqlFamily:
         """Return the columns of a message; None if they cannot be read."""
         return described(bytes(event.types), bytes(event.pkNames))
 
+    def columns_of(self, head: Head) -> Described | None:
+        """Return the columns that a head describes; None if they cannot be read."""
+        return described(bytes(head.types), bytes(head.pkNames))
+
     def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
         """Return none: a column that was not sent is not there."""
         return NO_CELLS
@@ -184,6 +196,10 @@ class DrsDialect(OfMysqlFamily):
     def gtid(self, head: Head) -> str | None:
         """Return None: DRS sends no GTIDs."""
         return None
+
+    def place(self, head: Head) -> int | None:
+        """Return the ``id`` of a message."""
+        return head.id
 
     def message_type(self, head: Head) -> str:
         """Return the message type of a message's entry.

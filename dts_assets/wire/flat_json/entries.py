@@ -23,11 +23,12 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.buffers import slices, valid
 from dts_assets.wire.columns.json_texts import MALFORMED
 from dts_assets.wire.columns.properties import Properties
+from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.columns.texts import not_utf8
 from dts_assets.wire.flat_json.collection_messages import CollectionHead
-from dts_assets.wire.flat_json.dialect import DML, Dialect, Images
-from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused, described
-from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, TableShape
+from dts_assets.wire.flat_json.dialect import CHECKPOINT, DML, Dialect, Images
+from dts_assets.wire.flat_json.messages import LOAD, OPERATIONS, Head, Refused
+from dts_assets.wire.format import ENTRIES, Checkpoint, DecodedEntries, Rejected, TableShape
 
 _ONE_GTID = r"^([0-9A-Fa-f-]{36}:|\d+-\d+-)\d+$"
 """One GTID of MySQL or MariaDB: ``3e11fa47-71ca-11e1-9e33-c80aa9429562:23``, and not a set of them."""
@@ -76,11 +77,12 @@ class _Found:
     numbers: list[int] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     ids: list[int | None] = field(default_factory=list)
+    places: list[int | None] = field(default_factory=list)
     gtids: list[str | None] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     sent: list[int | None] = field(default_factory=list)
     others: dict[int, dict[str, str]] = field(default_factory=dict)
-    shapes: dict[tuple[TableId, bytes, bytes], tuple[TableShape, int]] = field(default_factory=dict)
+    shapes: dict[tuple[TableId, ColumnList], tuple[TableShape, int]] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     known: dict[_Kind, int] = field(default_factory=dict)
     alike: dict[Hashable, int] = field(default_factory=dict)
@@ -146,6 +148,8 @@ class _Found:
         self.times += [head.es for head in heads]
         self.sent += [head.ts for head in heads]
         self.gtids += map(self.dialect.gtid, heads)
+        if not self.dialect.ids_are_places:
+            self.places += map(self.dialect.place, heads)
 
     def _add_alone(self, number: int, message: memoryview, *, readable: bool) -> None:
         """Add a message that is not read by its head alone, or reject it."""
@@ -203,12 +207,10 @@ class _Found:
             raise Refused(Reason.UNDECODABLE_ENTRY, "it names no table")
         images = self.dialect.images(OPERATIONS[head.type], head.data, head.old)
         table = TableId(head.database or "", head.schema or "", head.table)
-        key = (table, bytes(head.types), bytes(head.pkNames))
-        if key not in self.shapes:
-            columns = described(*key[1:])
-            if columns is None:
-                raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
-            self.shapes[key] = TableShape(table, columns.list.columns), number
+        columns = self.dialect.columns_of(head)
+        if columns is None:
+            raise Refused(Reason.UNDECODABLE_ENTRY, "its columns or the names of its key cannot be read")
+        self.shapes.setdefault((table, columns.list), (TableShape(table, columns.list.columns), number))
         return images
 
 
@@ -232,7 +234,9 @@ def entries_of(sets: pa.Array, dialect: Dialect) -> DecodedEntries:
         if kind.unknown is not None:
             found.unknown[kind.unknown] += count
     reads = np.array([kind.type == LOAD for kind in found.known], np.bool_)[kinds]
-    return DecodedEntries(_batch(found, sets), tuple(found.rejected), _shapes(found), (), dict(found.unknown), reads)
+    batch = _batch(found, sets)
+    told = _checkpoints(batch)
+    return DecodedEntries(batch, tuple(found.rejected), _shapes(found), told, dict(found.unknown), reads)
 
 
 def _shapes(found: _Found) -> dict[TableShape, int]:
@@ -243,6 +247,13 @@ def _shapes(found: _Found) -> dict[TableShape, int]:
         if row < len(found.numbers):
             shapes.setdefault(shape, row)
     return shapes
+
+
+def _checkpoints(batch: pa.RecordBatch) -> tuple[Checkpoint, ...]:
+    """Return the CHECKPOINTs that tell a place."""
+    told = pc.and_(pc.equal(batch["message_type"], CHECKPOINT), batch["position"].is_valid())
+    rows = np.flatnonzero(np.asarray(told)).tolist()
+    return tuple(Checkpoint(row, "", batch["position"][row].as_py(), None) for row in rows)
 
 
 def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
@@ -272,6 +283,7 @@ def _batch(found: _Found, sets: pa.Array) -> pa.RecordBatch:
         columns["position"] = ids
     else:
         told["id"] = pc.cast(ids, pa.string())
+        columns["position"] = pa.array(found.places, pa.int64())
     if gtids.null_count < count:
         told["gtid"] = gtids
     told["dbType"] = of_kinds("db_type")

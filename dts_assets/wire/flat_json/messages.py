@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import GenericAlias
@@ -119,7 +119,7 @@ _KEY_NAMES = Decoder(KeyNames)
 _ROWS, _TEXT, _FLAG = Decoder(list[Row] | None), Decoder(str | None), Decoder(bool | None)
 _NUMBER = Decoder(int | float)
 _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
-_OF_EACH = frozenset({"id", "es", "ts", "gtid", "sqlType", "data", "old"})
+_OF_EACH = frozenset({"id", "es", "ts", "gtid", "tidb", "sqlType", "data", "old"})
 """Fields that say nothing about the kind of a message, and rows, of which only the number does."""
 
 _OF_ROWS = ("data", "old")
@@ -133,7 +133,8 @@ class HeadForm:
 
     Beside it stand the decoders of the head and of its ``id``, and a description of ids. ``raw_fields`` are those of its own
     fields that may hold anything; the others are texts. ``texts`` and ``raws`` are all fields in which heads of one kind are
-    alike, beside the numbers of their rows: texts and flags, and bytes.
+    alike, beside the numbers of their rows: texts and flags, and bytes. ``read_later`` are fields of its own that stand as bytes
+    in a head which is read part by part.
     """
 
     head: type[Head]
@@ -143,13 +144,22 @@ class HeadForm:
     raw_fields: frozenset[str]
     texts: tuple[str, ...]
     raws: tuple[str, ...]
+    read_later: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, head: type[Head], ids: Any, *, wanted_id: str, raw_fields: frozenset[str] = frozenset()) -> HeadForm:
+    def of(
+        cls,
+        head: type[Head],
+        ids: Any,
+        *,
+        wanted_id: str,
+        raw_fields: frozenset[str] = frozenset(),
+        read_later: frozenset[str] = frozenset(),
+    ) -> HeadForm:
         """Return the form of a class of heads; ``ids`` is the type of their ``id``, ``wanted_id`` its description."""
         raws = ("types", "pkNames", *sorted(raw_fields))
         texts = tuple(name for name in head.__struct_fields__ if name not in _OF_EACH and name not in raws)
-        return cls(head, Decoder(head), Decoder(ids), wanted_id, raw_fields, texts, raws)
+        return cls(head, Decoder(head), Decoder(ids), wanted_id, raw_fields, texts, raws, read_later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +167,22 @@ class EventForm:
     """The class of messages with rows that a dialect has, in two decoders' words.
 
     ``types_field`` is the field with the columns' types. ``event`` is the class from which classes with whole rows are made, and
-    ``named`` the decoder of rows that are objects by names.
+    ``named`` the decoder of rows that are objects by names. ``beside`` are further fields.
     """
 
     types_field: str
     event: type[Event]
     named: Decoder[Any]
+    beside: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, types_field: str) -> EventForm:
-        """Return the form of messages whose types stand in a field."""
-        name = field(default=_NULL, name=types_field)
-        event: Any = defstruct("FlatEvent", [("types", Raw, name)], bases=(Event,), gc=False)
-        named = defstruct("NamedFlatEvent", [("types", Raw, name)], bases=(NamedEvent,), gc=False)
-        return cls(types_field, event, Decoder(named))
+    def of(cls, types_field: str, *beside: str) -> EventForm:
+        """Return the form of messages whose types stand in a field; of fields ``beside`` it has the bytes."""
+        fields: list[Any] = [("types", Raw, field(default=_NULL, name=types_field))]
+        fields += [(name, Raw, _NULL) for name in beside]
+        event: Any = defstruct("FlatEvent", fields, bases=(Event,), gc=False)
+        named = defstruct("NamedFlatEvent", fields, bases=(NamedEvent,), gc=False)
+        return cls(types_field, event, Decoder(named), beside)
 
 
 def head_of(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, str]]:
@@ -225,7 +237,8 @@ def event_of(payload: bytes | memoryview, form: EventForm) -> Event:
     parts = _parts(payload, Reason.UNDECODABLE_ENTRY, halves=True)
     kind = _part(parts, "type", _TEXT, "its type is no text") or ""
     data, old = (_cells(parts.get(name, _NULL)) for name in ("data", "old"))
-    return form.event(kind, parts.get(form.types_field, _NULL), data, old, parts.get("pkNames", _NULL))
+    beside = {name: parts.get(name, _NULL) for name in form.beside}
+    return form.event(kind, parts.get(form.types_field, _NULL), data, old, parts.get("pkNames", _NULL), **beside)
 
 
 def images_of(
@@ -278,10 +291,13 @@ def whole_rows(names: tuple[str, ...], form: EventForm, *, changed_only: bool) -
 
 
 @lru_cache(maxsize=1 << 14)
-def described(types_sent: bytes, pk_names: bytes, beside: tuple[str, ...] = ()) -> Described | None:
+def described(
+    types_sent: bytes, pk_names: bytes, beside: tuple[str, ...] = (), in_order: bytes = b"null"
+) -> Described | None:
     """Return the columns of a message from its types and its ``pkNames``; None if they cannot be read.
 
-    ``beside`` are names of columns that the table has and the message does not; their types are empty.
+    ``beside`` are names of columns that the table has and the message does not; their types are empty. ``in_order`` is an object
+    that has all columns in their order, where a program sends types in any.
     """
     try:
         types, keys = _TYPES.decode(types_sent), _KEYS.decode(pk_names) or []
@@ -295,8 +311,23 @@ def described(types_sent: bytes, pk_names: bytes, beside: tuple[str, ...] = ()) 
     of_key = frozenset(keys)
     if not types or not types.keys() >= of_key:
         return None
-    columns = tuple(ColumnShape(name, kind, name in of_key) for name, kind in types.items())
-    return Described(tuple(types), ColumnList(columns, {name: place for place, name in enumerate(types)}))
+    return _listed(tuple(ColumnShape(name, types[name], name in of_key) for name in _ordered(types, in_order)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _listed(columns: tuple[ColumnShape, ...]) -> Described:
+    """Return columns with their list, which is one object for equal columns."""
+    names = tuple(one.name for one in columns)
+    return Described(names, ColumnList(columns, {name: place for place, name in enumerate(names)}))
+
+
+def _ordered(types: Mapping[str, str], in_order: bytes) -> Iterable[str]:
+    """Return the names of columns in the order of an object that has the same names, else as they are."""
+    try:
+        names = _PARTS.decode(in_order)
+    except MALFORMED:
+        return types
+    return names if names.keys() == types.keys() else types
 
 
 def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, str]]:
@@ -305,10 +336,13 @@ def _head_by_parts(message: bytes, form: HeadForm) -> tuple[Head, Mapping[str, s
     if not 0 <= es <= _LAST_MILLISECOND:
         raise Refused(Reason.UNDECODABLE_ENTRY, "its es is no time in milliseconds")
     known = frozenset(form.head.__struct_encode_fields__)
-    beyond = [name for name in form.head.__struct_encode_fields__ if name not in Head.__struct_encode_fields__]
+    pairs = zip(form.head.__struct_fields__, form.head.__struct_encode_fields__, strict=True)
     more: dict[str, Any] = {
-        name: parts.get(name, _NULL) if name in form.raw_fields else _part(parts, name, _TEXT, f"its {name} is no text")
-        for name in beyond
+        own: parts.get(name, _NULL)
+        if name in form.raw_fields | form.read_later
+        else _part(parts, name, _TEXT, f"its {name} is no text")
+        for own, name in pairs
+        if name not in Head.__struct_encode_fields__
     }
     head = form.head(
         id=_part(parts, "id", form.ids, f"its id is no {form.wanted_id}"),

@@ -28,8 +28,8 @@ _DRS = frozenset({FlatForm.JSON, FlatForm.JSON_C})
 _OTHER_SOURCES = ("columnType", "opType", "dbType", "schema")
 """Fields of DRS JSON from sources beside the MySQL family, where it has no mysqlType."""
 
-_OTHERS = (*_OTHER_SOURCES, "_tidb")
-"""Fields of messages that are flat, and of none of the three forms in the MySQL family."""
+_TIDB = "_tidb"
+"""The field of TiCDC, which writes Canal's form (``enable-tidb-extension``)."""
 
 _CANAL_STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _SIZED = re.compile(r"(var)?char|(var)?binary|decimal|enum|set|bit")
@@ -51,6 +51,8 @@ def flat_signs(sample: Sample) -> Mapping[FlatForm, Signs]:
         return {FlatForm.JSON: frozenset({"columnType, dbType, schema, opType"})}
     if fields is None or not _is_flat(fields):
         return {}
+    if isinstance(fields.get(_TIDB), dict):
+        return {FlatForm.CANAL: frozenset({f"{_TIDB} of TiCDC"})}
     left = set(FlatForm)
     signs: set[str] = set()
     for forms, sign in _evidence(fields):
@@ -67,13 +69,13 @@ def _is_of_collection(fields: Mapping[str, Any]) -> bool:
 
 
 def _is_of_other_source(fields: Mapping[str, Any]) -> bool:
-    named = {"id", "es", "type", "isDdl"} <= fields.keys() and isinstance(fields["type"], str) and "_tidb" not in fields
+    named = {"id", "es", "type", "isDdl"} <= fields.keys() and isinstance(fields["type"], str) and _TIDB not in fields
     return named and fields.get("mysqlType") is None and sum(name in fields for name in _OTHER_SOURCES) > 1
 
 
 def _is_flat(fields: Mapping[str, Any]) -> bool:
     named = {"id", "es", "type", "mysqlType", "isDdl"} <= fields.keys() and isinstance(fields["type"], str)
-    return named and not any(name in fields for name in _OTHERS)
+    return named and not any(name in fields for name in _OTHER_SOURCES)
 
 
 def _evidence(fields: Mapping[str, Any]) -> Iterator[tuple[frozenset[FlatForm], str]]:

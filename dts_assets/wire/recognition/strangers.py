@@ -6,6 +6,7 @@ have no name, only a title.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +42,17 @@ def _is_maxwell(fields: Mapping[str, Any]) -> bool:
     return named and isinstance(kind, str) and kind.islower()
 
 
-def _is_ticdc(fields: Mapping[str, Any]) -> bool:
-    return "_tidb" in fields and "mysqlType" in fields
+_PACKET = re.compile(rb"(?:\x08.)?(?:\x10\x01)?\x18\x07(?:\x20.)?\x2a([\x80-\xff]{0,4}[\x00-\x7f])", re.S)
+"""The begin of a packet with messages (``CanalProtocol.proto``): its type is 7, and its body follows behind its length."""
+
+
+def _canal_packet(sample: Sample) -> Signs | None:
+    """Return the sign of a packet whose body reaches to the end of the message."""
+    found = _PACKET.match(sample.value)
+    if found is None:
+        return None
+    length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(found[1]))
+    return frozenset({"a packet with messages"}) if length == len(sample.value) - found.end() else None
 
 
 def _confluent(sample: Sample) -> Signs | None:
@@ -61,7 +71,7 @@ def _container(sample: Sample) -> Signs | None:
 STRANGERS = (
     Stranger("", "Debezium JSON", _by_fields(_is_debezium, "op, source, before and after")),
     Stranger("", "Maxwell JSON", _by_fields(_is_maxwell, "type in small letters, ts")),
-    Stranger("", "Canal JSON of TiCDC", _by_fields(_is_ticdc, "_tidb")),
+    Stranger("", "Canal's binary form (write canal.mq.flatMessage = true for JSON)", _canal_packet),
     Stranger("", "Avro behind the number of a schema (Confluent)", _confluent),
     Stranger("", "Avro containers", _container),
 )
