@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.lives import Stretch
 from dts_assets.model.routes import NO_ROUTES, Routes
@@ -22,6 +23,7 @@ from dts_assets.stages.redelivered_entries import (
     COPY_COLUMNS,
     KEY_COLUMNS,
     EntryKeys,
+    copies_by_transaction,
     copies_in_cell,
     keys_of,
     redelivered_in_cell,
@@ -83,6 +85,9 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
 
 
 def _redelivered(task: IdentityTask) -> pa.Table:
+    if task.format.traits.order is ChangeOrder.ARRIVAL:
+        earlier = (read_batches(task.entries_store, paths, COPY_COLUMNS) for _, paths in task.earlier)
+        return copies_by_transaction(read_batches(task.entries_store, task.own, COPY_COLUMNS), earlier, task.format)
     said = task.format.contents if task.format.traits.rows_apart else None
     columns = KEY_COLUMNS if said is None else COPY_COLUMNS
     return redelivered_in_cell(

@@ -14,7 +14,7 @@ from datetime import datetime
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
-from dts_assets.model.gtids import greatest_numbers, server_and_number
+from dts_assets.model.gtids import greatest_numbers
 from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow, emptied_among
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.lives import Stretch
@@ -31,6 +31,7 @@ from dts_assets.planning.copied_tables import NO_COPIES, Copies, copies_inputs, 
 from dts_assets.planning.cuts import cut_of_window
 from dts_assets.planning.full_loads import find_full_loads
 from dts_assets.planning.id_lineages import find_id_lineages
+from dts_assets.planning.kept_statements import kept_statements
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
 from dts_assets.planning.named_tables import may_mean_any
 from dts_assets.planning.pauses import resumed_in
@@ -98,17 +99,15 @@ class TopicHistory:
             lineages = find_id_lineages(once, lives)
             loads = find_full_loads(once, lineages, past.ids.tables)
             lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
-            statements = _kept_statements(once, lineages, trust_gtids=False, lives=lives)
+            statements = kept_statements(once, lineages, trust_gtids=False, lives=lives)
             suspicions = find_copies(lives.values())
             return cls(by_cell, lineages, suspicions, statements, real, digest, lives, loads.begins, past, known)
-        if order is ChangeOrder.ARRIVAL:  # nothing is a copy of anything
-            statements = {row.cell: frozenset(mark.offset for mark in row.statements) for row in once if row.statements}
-            return cls(by_cell, Lineages((), {}, {}), {}, statements, real, digest, past=past, known=known)
-        lineages = find_lineages(once, trust_gtids=real)
-        return cls(
-            by_cell, lineages, find_suspicions(once, lineages), _kept_statements(once, lineages, trust_gtids=real), real,
-            digest, past=past, known=known,
-        )  # fmt: skip
+        # Who gives changes no numbers has one lineage, and copies only where changes tell the time of their transaction.
+        arrived = order is ChangeOrder.ARRIVAL
+        lineages = Lineages((), {}, {}) if arrived else find_lineages(once, trust_gtids=real)
+        statements = kept_statements(once, lineages, trust_gtids=real, neighbours=arrived)
+        suspicions = find_suspicions(once, lineages)
+        return cls(by_cell, lineages, suspicions, statements, real, digest, past=past, known=known)
 
     @property
     def ids(self) -> SeenIds:
@@ -414,37 +413,3 @@ def _named(kafka_partition: int | None, problem: Problem) -> Problem:
     if kafka_partition is None:
         return problem
     return replace(problem, detail=f"{partition_key(kafka_partition)}: {problem.detail}")
-
-
-def _kept_statements(
-    rows: Iterable[IngestWindow],
-    lineages: Lineages,
-    *,
-    trust_gtids: bool,
-    lives: Mapping[int, PartitionLives] | None = None,
-) -> Mapping[Cell, frozenset[int]]:
-    """Return the offsets of the DDL statements that count, by cell.
-
-    The vendor may send a statement into every Kafka partition, and again after a restart.
-    Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
-    changes are told apart: so a statement never moves to a later window when that one is computed.
-    """
-    first: dict[tuple[str, SourcePosition | str, int], tuple[Cell, int]] = {}
-    places: dict[int, tuple[SourcePosition, int, int]] = {}
-    for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
-        for mark in one.statements:
-            # A failover may tell it again at another position, and one GTID is one statement.
-            numbered = trust_gtids and mark.gtid is not None and server_and_number(mark.gtid) is not None
-            at = lineages.of_statement(one.kafka_partition, mark, epoch=one.epoch)
-            known = mark.gtid if numbered else at
-            place = 0
-            if lives is not None:  # neighbours with one id are several statements of one event
-                stretch = lives[one.kafka_partition].stretch_of(one.cell, mark.offset)
-                *before, last = places.get(one.kafka_partition, (None, None, -1))
-                place = last + 1 if before == [at, stretch] else 0
-                places[one.kafka_partition] = at, stretch, place
-            first.setdefault((mark.shard, known or "", place), (one.cell, mark.offset))
-    kept: dict[Cell, set[int]] = {}
-    for cell, offset in first.values():
-        kept.setdefault(cell, set()).add(offset)
-    return {cell: frozenset(offsets) for cell, offsets in kept.items()}

@@ -40,14 +40,19 @@ class ArrivalTracker:
     def placed(self, batch: pa.RecordBatch, cell: Cell) -> pa.RecordBatch:
         """Return entries with ``file_name`` and ``position``, which no two entries of the topic share.
 
+        Entries that tell their position keep it, without a file.
+
         The file is the window's: ``window.1767225600`` begins at that second since 1970. The position is a source time in seconds
         times 2^31, plus the Kafka partition times 2^24, plus the number of entries before with that time. Should there be more
         than 2^24 of them, the next second goes on.
         """
-        count = batch.num_rows
+        told = batch["position"]
+        rows = np.flatnonzero(np.asarray(told.is_null()))
+        count = len(rows)
         if not count:
             return batch
-        seconds = pc.fill_null(batch["event_time"].view(pa.int64()), 0).to_numpy() // _MICROSECONDS
+        times = pc.fill_null(batch["event_time"].view(pa.int64()), 0).to_numpy()
+        seconds = (times if count == batch.num_rows else times[rows]) // _MICROSECONDS
         own = np.clip(seconds, 0, _LAST_SECOND) << _NUMBER_BITS
         # Each is one more than the last, or the first of its second, whichever is more.
         steps = np.arange(count)
@@ -55,9 +60,13 @@ class ArrivalTracker:
         self.last = int(found[-1])
         numbers = found & ((1 << _NUMBER_BITS) - 1)
         positions = (found >> _NUMBER_BITS << _PARTITION_BITS | cell.kafka_partition) << _NUMBER_BITS | numbers
-        names = pa.repeat(pa.scalar(f"window.{_seconds(cell.window.start)}"), count)
+        names = pa.repeat(pa.scalar(f"window.{_seconds(cell.window.start)}"), batch.num_rows)
         columns = {name: batch[name] for name in batch.schema.names}
-        columns |= {"file_name": names, "position": pa.array(positions, pa.int64())}
+        made = pa.array(positions, pa.int64())
+        if count < batch.num_rows:
+            names = pc.if_else(told.is_null(), names, pa.scalar(None, pa.string()))
+            made = pc.replace_with_mask(told, told.is_null(), made)
+        columns |= {"file_name": names, "position": made}
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
 

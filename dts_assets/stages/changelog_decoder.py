@@ -354,7 +354,8 @@ class ChangelogDecoder:
         return replace(made, left_out=entries.select(_PLACE).take(pa.array(ruled.left_out)))
 
     def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
-        rows = changelog_rows(changes, entries, rows_apart=rows_apart)
+        deletes_first = self._format.traits.order is ChangeOrder.ARRIVAL
+        rows = changelog_rows(changes, entries, rows_apart=rows_apart, deletes_first=deletes_first)
         return _TableRows(changes.table, rows, row_hashes(rows, changes.own), changes.keys, changes.carried)
 
     def _write(self, made: _TableRows) -> None:

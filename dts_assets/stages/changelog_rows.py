@@ -27,10 +27,13 @@ ROWS_BEFORE = "rows_before"
 """The column beside them with the rows that came before an entry at its place."""
 
 
-def changelog_rows(changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> pa.RecordBatch:
+def changelog_rows(
+    changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False, deletes_first: bool = False
+) -> pa.RecordBatch:
     """Return changelog rows in the order of the changes; ``entries`` is the batch that they were decoded from.
 
-    ``rows_apart`` says that each row of an event is an entry, whose ``entry_number`` is its number there.
+    ``rows_apart`` says that each row of an event is an entry, whose ``entry_number`` is its number there. ``deletes_first`` says
+    that entries without a file have the place of their transaction, in which a key is deleted before it is there again.
     """
     row_numbers = changes.batch["row_number"]
     # Both are never told together: where rows are apart their number is that in the event.
@@ -38,6 +41,9 @@ def changelog_rows(changes: TableChanges, entries: pa.RecordBatch, *, rows_apart
     if before in entries.schema.names:
         row_numbers = pc.add(row_numbers, entries[before].take(changes.batch["entry_index"]))
     taken = entries.select([*ENTRY_COLUMNS, "lineage"]).take(changes.batch["entry_index"])
+    if deletes_first and taken["file_name"].null_count:
+        later = pc.and_(taken["file_name"].is_null(), pc.not_equal(changes.batch["op"], "delete"))
+        row_numbers = pc.add(row_numbers, later.cast(pa.int32()))
     decoded = ("op", "before", "after", "absent", "invalid")
     columns = {name: changes.batch[name] for name in decoded} | {
         "event_time": taken["event_time"],

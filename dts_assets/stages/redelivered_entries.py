@@ -92,6 +92,40 @@ def copies_in_cell(
     return _result(copies, firsts, places)
 
 
+def copies_by_transaction(
+    own: Iterable[pa.RecordBatch], earlier: Iterable[Iterable[pa.RecordBatch]], wire: WireFormat
+) -> pa.Table:
+    """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself, told by transactions.
+
+    Such entries have the time of their transaction in place of a position, and no file; other entries are passed over. A
+    transaction changes a key once by each operation. Without a key nobody can tell equal rows that follow one another from
+    copies: these are several. All are batches of COPY_COLUMNS, and the columns are those of :func:`find_redelivered`.
+    """
+    mine = _of_transactions(_with_ids(own, None))
+    positions = pc.unique(mine["position"])
+    before = [_of_transactions(_with_ids(batches, positions)) for batches in earlier]
+    entries = pa.RecordBatch.from_struct_array(pa.concat_tables([*before, mine]).to_struct_array().combine_chunks())
+    what = [_codes(entries[name]) for name in ("shard", "database", "schema", "table")]
+    tables, positions_of = _dense(what), entries["position"].to_numpy()
+    same = _dense([tables, positions_of, wire.contents(entries["payload"])])
+    order = np.argsort(tables, kind="stable")
+    places = np.arange(len(order))
+    begins = np.append(True, same[order][1:] != same[order][:-1])[: len(order)]
+    several = np.zeros(len(order), np.int64)
+    several[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    several[wire.has_key(entries["payload"])] = 0
+    kept = _first_of(np.ones(len(order), np.bool_), [same, several])
+    rows = np.flatnonzero(kept < places)
+    rows = rows[rows >= entries.num_rows - mine.num_rows]
+    nothing = np.zeros(len(rows), np.int64)
+    found = {"lineage": nothing.astype(np.int32), "file": nothing, "position": positions_of[rows]}
+    return _result(entries.take(pa.array(rows)), entries.take(pa.array(kept[rows])), found)
+
+
+def _of_transactions(entries: pa.Table) -> pa.Table:
+    return entries.filter(pc.and_(entries["file_name"].is_null(), entries["position"].is_valid()))
+
+
 def _with_ids(batches: Iterable[pa.RecordBatch], ids: pa.Array | None) -> pa.Table:
     """Return the DML entries, of an earlier cell only those with one of some ids, in offset order."""
     found = [relevant(batch.select(COPY_COLUMNS), positions=ids, gtids=None) for batch in batches]

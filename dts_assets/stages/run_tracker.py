@@ -91,7 +91,7 @@ class RunTracker:
     def see(self, entries: EntryColumns, *, order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> None:
         """Take note of the entries of a decoded batch.
 
-        Of entries that stand where they came nothing but statements is noted.
+        Of entries that stand where they came nothing but statements is noted, unless they tell their place without a file.
         """
         for checkpoint in entries.checkpoints:
             shard, offset = entries.shard(checkpoint.index), int(entries.offsets[checkpoint.index])
@@ -102,8 +102,11 @@ class RunTracker:
             gtid, time = entries.gtids.text(int(entries.gtids.codes[row])), _instant(int(entries.times[row]))
             statement = SeenStatement(entries.shard(row), int(entries.offsets[row]), entries.position(row), gtid, time)
             self.seen_statements.append(statement)
-        if order is ChangeOrder.ARRIVAL:  # their places are made here, and tell nothing of the source
-            return
+        if order is ChangeOrder.ARRIVAL:  # places in a file are made here, and tell nothing of the source
+            told = (entries.files == 0) & (entries.positions > 0) & np.isin(entries.kinds, (DML, DDL))
+            if not told.any():
+                return
+            entries = entries.take(np.flatnonzero(told))
         for shard, mine in entries.of_shards():
             if order is ChangeOrder.MESSAGE_ID:
                 own = mine.take(np.flatnonzero((mine.kinds == DML) | (mine.kinds == DDL)))

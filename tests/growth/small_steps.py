@@ -46,6 +46,7 @@ from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.sum_steps import SUM_STEPS
 from tests.growth.tag_steps import TAG_STEPS
+from tests.growth.transaction_steps import TRANSACTION_STEPS
 from tests.growth.whole_way import as_messages
 from tests.stages.merging import CHANGES, NAMES, SNAPSHOT, again, emptied_at, merged
 from tests.stages.test_soft_deletes import SOFT, SOFT_BAG
@@ -286,6 +287,7 @@ STEPS = _all(
     STATEMENT_STEPS,
     PROOF_STEPS,
     SUM_STEPS,
+    TRANSACTION_STEPS,
     _STEPS,
 )
 """By kind: what makes a list, and what is done with it."""

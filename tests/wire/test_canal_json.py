@@ -340,8 +340,9 @@ def test_what_cannot_be_used_is_rejected_alone(bad: dict[str, Any] | bytes, reas
 @pytest.mark.parametrize(
     ("original", "sent", "stored"),
     [
-        ("varchar(20)", r"a\ud800b", b"a\xed\xa0\x80b"), ("text", r"\udc00", b"\xed\xb0\x80"), ("int(11)", r"\ud83d7", b"\xed\xa0\xbd7"),
-        ("blob", r"\ud83d", b"\xed\xa0\xbd"), ("binary(3)", r"\ud83d", b"\xed\xa0\xbd"), ("enum('a')", r"\uDBFF", b"\xed\xaf\xbf"),
+        ("varchar(20)", r"a\ud800b", b"a\xed\xa0\x80b"), ("text", r"\udc00", b"\xed\xb0\x80"),
+        ("int(11)", r"\ud83d7", b"\xed\xa0\xbd7"), ("enum('a')", r"\uDBFF", b"\xed\xaf\xbf"),
+        ("blob", r"\ud83d", b"\xed\xa0\xbd"), ("binary(3)", r"\ud83d", b"\xed\xa0\xbd"),
         ("datetime(6)", r"\udfff\ud800", b"\xed\xbf\xbf\xed\xa0\x80"), ("timestamp", r"\udfff", b"\xed\xbf\xbf"),
         ("json", r'{\"a\":\"\\\ud800\"}', b'{"a":"\\\xed\xa0\x80"}'), ("decimal(5,2)", r"1\udc00", b"1\xed\xb0\x80"),
     ],
@@ -356,7 +357,9 @@ def test_half_a_surrogate_pair_in_a_value_is_one_invalid_value(
     whole = message(mysqlType=types, data=[{"id": "3", "v": None, "w": "y"}])
     decoded = entries(*[whole] * count, raw, whole)
     assert (decoded.rejected, decoded.batch["rows"].to_pylist()) == ((), [1] * count + [2, 1])
-    asked = {TABLE: tuple(Column(n, WIRE.column_type(t, unsigned=False, table=TABLE), n == "id") for n, t in types.items())}
+    asked = {
+        TABLE: tuple(Column(n, WIRE.column_type(t, unsigned=False, table=TABLE), n == "id") for n, t in types.items())
+    }
     changes = WIRE.changes(decoded.batch, asked)
     assert changes.rejected == ()
     found = changes.tables[0].batch.to_pylist()

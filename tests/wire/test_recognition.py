@@ -57,7 +57,8 @@ OTHER_PRODUCTS: dict[str, tuple[bytes, ...]] = {
     "Avro containers": (b"Obj\x01\x04\x14avro.codec",),
     "Confluent": (b"\0\0\0\0\x07\x02\x10", b"\0\0\0\0\x07\x04\x10"),
     "canal.mq.flatMessage = true": (
-        b"\x10\x01\x18\x07\x2a\x07\x08\x01\x12\x03\x0a\x01\x00", b"\x18\x07\x2a\x85\x02" + b"\x12\x82\x02" + b"x" * 258,
+        b"\x10\x01\x18\x07\x2a\x07\x08\x01\x12\x03\x0a\x01\x00",
+        b"\x18\x07\x2a\x85\x02" + b"\x12\x82\x02" + b"x" * 258,
     ),
 }
 
@@ -111,7 +112,7 @@ class TestFlatMessages:
         rows = [
             flat("INSERT", types, [ROW], None, _tidb={"commitTs": 1}),
             flat("UPDATE", types, [ROW | {"name": "nut"}], [ROW], _tidb={"commitTs": 2}),
-            flat("TIDB_WATERMARK", {}, None, None, _tidb={"watermarkTs": 3}) ,
+            flat("TIDB_WATERMARK", {}, None, None, _tidb={"watermarkTs": 3}),
         ]
         found = of(*rows)
         assert found.formats == ("canal-json",)

@@ -3,7 +3,8 @@
 Tencent Cloud DTS sends it too, when it synchronizes to Kafka in the format Canal JSON. Facts are those of Canal's source
 (github.com/alibaba/canal) and of Tencent Cloud's document 571/102285. A deleted row stands in ``data``; ``old`` has the columns
 that an UPDATE changed. ``id`` is the number of a batch: it begins again when Canal is started, and Canal sends again what was
-not acknowledged before, so nothing tells a copy from an equal change.
+not acknowledged before, so nothing tells a copy from an equal change. TiCDC writes the same form; with ``_tidb`` its messages
+tell the time of their transaction.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from dts_assets.wire.flat_json.drs import BARE_DECIMAL
 from dts_assets.wire.flat_json.formats import FlatMessages
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
     from dts_assets.wire.columns.pivot import Reading
     from dts_assets.wire.flat_json.dialect import Dialect
     from dts_assets.wire.recognition.samples import Sample, Signs
@@ -46,7 +51,7 @@ class CanalJson(FlatMessages):
     @property
     def entries_fingerprint(self) -> str:
         """The format, and the number of the rule that gives entries their places."""
-        return f"{self.name} 1"
+        return f"{self.name} 2"
 
     @property
     def dialect(self) -> Dialect:
@@ -61,6 +66,13 @@ class CanalJson(FlatMessages):
         from dts_assets.wire.flat_json.canal_values import canal_reading
 
         return canal_reading(self.source_time_zone)
+
+    def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
+        """Return a digest per message of its operation and the key of its rows, or of whole rows without a key."""
+        from dts_assets.wire.columns.digests import digests
+        from dts_assets.wire.flat_json.canal import identity_of
+
+        return digests(map(identity_of, payloads.to_pylist()))
 
     def column_type(self, original_type: str, *, unsigned: bool, table: TableId) -> str:
         """Return the lake type of a column from its definition, such as ``int(11) unsigned``.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -42,7 +41,7 @@ def without_halves(message: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], message)
 
 
-def fields_with_halves(message: bytes, names: Collection[str]) -> dict[str, Raw]:
+def fields_with_halves(message: bytes, *names: str) -> dict[str, Raw]:
     """Return some fields of an object in which half a surrogate pair stands alone; numbers in them become texts.
 
     Raises:

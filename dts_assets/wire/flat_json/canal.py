@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Meta, Raw, Struct, field
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
 
 from dts_assets.model.problems import Reason
-from dts_assets.wire.columns.json_texts import MALFORMED, plain_text
+from dts_assets.wire.columns.json_texts import MALFORMED, plain_text, without_halves
 from dts_assets.wire.columns.table_rows import ColumnList
 from dts_assets.wire.flat_json.canal_values import restored
 from dts_assets.wire.flat_json.dialect import CHECKPOINT, DDL, DML, Images, OfMysqlFamily
@@ -47,8 +47,8 @@ CONTROL: Mapping[str, str] = {
 """Types of messages that change nothing by themselves, with the message types of their entries.
 
 QUERY is the text of a statement whose rows come in messages of their own. Rows of an XA transaction were sent before it is rolled
-back, so that XAROLLBACK leaves a doubt, as any ROLLBACK does. TiCDC sends TIDB_WATERMARK into every Kafka partition: all up to its
-timestamp was sent there.
+back, so that XAROLLBACK leaves a doubt, as any ROLLBACK does. TiCDC sends TIDB_WATERMARK into every Kafka partition: all up to
+its timestamp was sent there.
 """
 
 
@@ -246,3 +246,31 @@ def _lacks_rows(message: bytes) -> bool:
         return not any(_CHANGED.decode(message).old)
     except MALFORMED:
         return False
+
+
+class _Identity(Struct):
+    """The parts of a message by which its copies are known."""
+
+    type: str
+    pkNames: list[str] | None = None
+    data: list[dict[str, Any]] | None = None
+    old: list[dict[str, Any]] | None = None
+
+
+_IDENTITY = Decoder(_Identity)
+
+
+def identity_of(message: bytes) -> bytes:
+    """Return the operation of a message with the key of its rows; without a key the rows are all that is known of it.
+
+    Copies of a message have equal identities, in whatever order its columns came. A message that cannot be read is its own.
+    """
+    try:
+        found = _IDENTITY.decode(without_halves(message))
+    except MALFORMED:
+        return message
+    if found.pkNames:
+        rows: Any = [[(name, row.get(name)) for name in sorted(found.pkNames)] for row in found.data or ()]
+    else:
+        rows = [[sorted(row.items()) for row in some or ()] for some in (found.data, found.old)]
+    return encode([found.type, rows])

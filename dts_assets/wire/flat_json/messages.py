@@ -122,7 +122,6 @@ _TYPES, _KEYS = Decoder(dict[str, str]), Decoder(list[str] | None)
 _OF_EACH = frozenset({"id", "es", "ts", "gtid", "tidb", "sqlType", "data", "old"})
 """Fields that say nothing about the kind of a message, and rows, of which only the number does."""
 
-_OF_ROWS = ("data", "old")
 _HALF = re.compile("[\ud800-\udfff]")
 _BESIDE_CONTENT = frozenset({"id", "es", "ts"})
 
@@ -376,7 +375,7 @@ def _parts(message: bytes | memoryview, reason: Reason, *, halves: bool = False)
         sent = bytes(message)
     try:
         if has_halves(sent):
-            rows = fields_with_halves(sent, _OF_ROWS)
+            rows = fields_with_halves(sent, "data", "old")
             return _PARTS.decode(without_halves(sent)) | (rows if halves else {})
     except MALFORMED:
         pass
