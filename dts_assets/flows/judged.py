@@ -10,6 +10,7 @@ from datetime import datetime
 from dts_assets.flows.known_tables import known_names, known_tables
 from dts_assets.flows.maintained_tables import copies_paths, made_paths, system_paths
 from dts_assets.flows.one_by_one import one_by_one
+from dts_assets.flows.partial_images import partial_images
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.failures import Failure
@@ -110,5 +111,7 @@ def _unmade(pipeline: Pipeline, cells: Iterable[IngestWindow], cuts: Iterable[Cu
     whole = sorted(window for window, count in closed.items() if count == len(pipeline.kafka_partitions))
     if not whole:
         return []
-    topic = pipeline.topic_marks(cells, known_names(pipeline), copied=pipeline.copies())
+    topic = pipeline.topic_marks(
+        cells, known_names(pipeline), copied=pipeline.copies(), partial=partial_images(pipeline)
+    )
     return [topic.mark(window) for window in whole]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dts_assets.flows.lake_shapes import lake_shapes, stored_shapes
 from dts_assets.flows.last_columns import by_name, key_names, keyed_as_told, names_of, spelled_as_told
 from dts_assets.flows.layers import CHANGELOG, SQL
+from dts_assets.flows.partial_images import note_keys
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.stored_changes import ChangesSource
@@ -63,6 +64,7 @@ def register_shapes(pipeline: Pipeline, shapes: Iterable[TableShape]) -> tuple[T
     spelled = spelled_as_told(pipeline, found, known, shapes, all_sources)
     keyed = keyed_as_told(pipeline, spelled, before, shapes, all_sources)
     _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources)
+    note_keys(pipeline, shapes, before)
     if lost:
         register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))

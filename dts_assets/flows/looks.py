@@ -16,6 +16,7 @@ from functools import lru_cache
 from threading import Lock
 
 from dts_assets.flows.known_tables import known_names
+from dts_assets.flows.partial_images import judging_settings, partial_images
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow, SettledDay
@@ -149,7 +150,7 @@ def settled_now(pipeline: Pipeline, stored: MarksByDay, tables: Iterable[TableId
     found = still_settled(
         rows,
         stored.files,
-        settings=pipeline.judging_settings(),
+        settings=judging_settings(pipeline),
         tables=digest_of_tables(tables),
         paused=paused_now(pipeline, tables) if any(row.lacking for row in rows) else (),
     )
@@ -251,16 +252,17 @@ def _topic_marks(
 
     A refresh asks for them three times, and only one of these times rows have changed.
     """
-    copied = pipeline.copies()
+    copied, partial = pipeline.copies(), partial_images(pipeline)
     key = (
         (pipeline.lake.identity(pipeline.name), pipeline.shaping_settings(), pipeline.kafka_partitions, files),
+        partial.digest,
         (frozenset(tables), pasts.read.digest, pasts.judged.digest, tuple(pipeline.comparisons())),
         # Nothing else of a copy changes once all is read.
         (tuple((one.copy, one.window_start) for one in copied.tables), copied.removed.rows),
     )
     found = _TOPICS.get(key)
     if found is None:
-        found = pipeline.topic_marks(rows, tables, copied=copied, past=pasts.read, judged=pasts.judged)
+        found = pipeline.topic_marks(rows, tables, copied=copied, past=pasts.read, judged=pasts.judged, partial=partial)
         with _LOCK:
             _TOPICS[key] = found
             while len(_TOPICS) > _MOST_TOPICS:

@@ -32,6 +32,7 @@ from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
 from dts_assets.planning.copied_tables import Copies
 from dts_assets.planning.message_retention import Unmakeable
+from dts_assets.planning.partial_images import NO_PARTIAL_IMAGES, PartialImages
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
 from dts_assets.settings.models import Settings, Subscription
@@ -173,10 +174,11 @@ class Pipeline:
         copied: Copies,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
+        partial: PartialImages = NO_PARTIAL_IMAGES,
     ) -> TopicMarks:
         """Return the marks of all stored windows; ``rows`` are all rows of ``windows``, ``tables`` all known tables.
 
-        ``copied`` are tables that were copied beside the stream.
+        ``copied`` are tables that were copied beside the stream, ``partial`` the images that lack columns of a key.
         Rows of the windows that ``past`` tells of may be left out. Windows that ``judged`` tells of get no proof.
         """
         return TopicMarks.of(
@@ -190,6 +192,7 @@ class Pipeline:
             copied=copied,
             past=past,
             judged=judged,
+            partial=partial,
         )
 
     def copies(self) -> Copies:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dts_assets.flows.known_tables import known_names
 from dts_assets.flows.looks import Look, look_from, past_of, pasts_of, paused_now, settled_now, stands_alone
+from dts_assets.flows.partial_images import judging_settings
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.model.formats import ChangeOrder
@@ -178,7 +179,7 @@ def _row_of_day(
         stored.files,
         refers_to=refers_to,
         before="" if begin.settled is None else begin.settled.after,
-        settings=pipeline.judging_settings(),
+        settings=judging_settings(pipeline),
     )
     return SettledDay(
         day=day,

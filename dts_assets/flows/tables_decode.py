@@ -236,6 +236,7 @@ def _wanted(
     }
     statements, loads = plan.history.statements, plan.history.loads
     offsets, compared = plan.appends.from_offsets, plan.appends.compared_until
+    partial = plan.history.partial.by_cell
     return EntriesWanted(
         rules={key: found for key, cell in cells.items() if (found := plan.history.rules(cell))},
         redelivered={key: redelivered[cell] for key, cell in cells.items() if cell in redelivered},
@@ -243,6 +244,7 @@ def _wanted(
         loads={key: loads[cell] for key, cell in cells.items() if cell in loads},
         from_offsets={key: offsets[key] for key in cells if key in offsets},
         compared_until={key: compared[key] for key in cells if key in compared},
+        partial={key: partial[key] for key in cells if key in partial},
     )
 
 

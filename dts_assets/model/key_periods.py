@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+
+PartialLists: TypeAlias = Mapping[tuple[TableId, str], tuple[str, ...]]
+"""The columns of a key that lists of columns lack, by source table and digest of the list."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -34,6 +34,7 @@ from dts_assets.planning.id_lineages import find_id_lineages
 from dts_assets.planning.kept_statements import kept_statements
 from dts_assets.planning.message_lives import PartitionLives, find_copies, find_lives
 from dts_assets.planning.named_tables import may_mean_any
+from dts_assets.planning.partial_images import NO_PARTIAL_IMAGES, PartialImages
 from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.proofs import ProofState, WindowProof, prove_behind
 from dts_assets.planning.settled_ids import SeenIds
@@ -61,7 +62,7 @@ class TopicHistory:
     ``known`` are the known tables, ``tables`` is a digest of them, ``statements`` has the offsets of the DDL that counts,
     ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none. Where messages carry
     ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in.
-    ``past`` stands for earlier windows, of which there are no ``rows``.
+    ``past`` stands for earlier windows, of which there are no ``rows``. ``partial`` are images that lack columns of a key.
     """
 
     rows: Mapping[Cell, IngestWindow]
@@ -74,6 +75,7 @@ class TopicHistory:
     loads: Mapping[Cell, tuple[Load, ...]] = field(default_factory=dict)
     past: Past = NO_PAST
     known: frozenset[TableId] = frozenset()
+    partial: PartialImages = NO_PARTIAL_IMAGES
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class TopicHistory:
         order: ChangeOrder,
         comparisons: Iterable[Comparison] = (),
         past: Past = NO_PAST,
+        partial: PartialImages = NO_PARTIAL_IMAGES,
     ) -> TopicHistory:
         """Return the history that all rows of ``windows`` tell.
 
@@ -107,7 +110,7 @@ class TopicHistory:
         lineages = Lineages((), {}, {}) if arrived else find_lineages(once, trust_gtids=real)
         statements = kept_statements(once, lineages, trust_gtids=real, neighbours=arrived)
         suspicions = find_suspicions(once, lineages)
-        return cls(by_cell, lineages, suspicions, statements, real, digest, past=past, known=known)
+        return cls(by_cell, lineages, suspicions, statements, real, digest, past=past, known=known, partial=partial)
 
     @property
     def ids(self) -> SeenIds:
@@ -143,6 +146,8 @@ class TopicHistory:
                 texts += self._texts_of_named(self.rows[cell])
             suspicion = self.suspicions.get(cell)
             texts += self._texts_of_ids(cell)
+            if lists := self.partial.text(cell):
+                texts.append(input_text(f"partial:{cell}", lists))
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
         return tuple(sorted(set(texts)))
@@ -250,13 +255,14 @@ class TopicMarks:
         copied: Copies = NO_COPIES,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
+        partial: PartialImages = NO_PARTIAL_IMAGES,
     ) -> TopicMarks:
         """Return the marks that all rows of ``windows`` give together; ``tables`` are all known tables.
 
         ``copied`` are the tables that were copied beside the stream. The windows of ``past`` may be left out of ``rows``. Those
         of ``judged``, which goes further, get neither cut nor proof.
         """
-        history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past)
+        history = TopicHistory.of(rows, tables, order=order, comparisons=comparisons, past=past, partial=partial)
         several = history.several_shards()
         until = judged.until or past.until
         later = [row for row in history.rows.values() if until is None or row.window.start >= until]

@@ -42,6 +42,7 @@ from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
 from dts_assets.stages.moved_rows import count_partial_moves
+from dts_assets.stages.partial_changes import without_partial
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
 from dts_assets.stages.routed_changes import NO_SOURCES, ChangeRoutes
@@ -333,6 +334,8 @@ class ChangelogDecoder:
     def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
         """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
         decoded = self._format.changes(entries, self._routes.by_source)
+        if self._wanted.partial:
+            decoded = without_partial(decoded, entries, self._wanted.partial)
         apart = self._format.traits.rows_apart
         routed = joined_by_table(map(self._routes.routed, decoded.tables))
         made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import cached_property, lru_cache
@@ -64,13 +64,15 @@ class RegisteredTable:
     """A source table with its columns, in the order in which they were first seen.
 
     ``removed`` says that a person has taken it out of the lake: the graph does not show it. ``sources`` are the source tables
-    whose changes it gets, where these are not the table of its own name alone.
+    whose changes it gets, where these are not the table of its own name alone. ``several_keys`` says that events told several
+    keys.
     """
 
     table: TableId
     columns: tuple[RegisteredColumn, ...]
     removed: bool = False
     sources: tuple[TableId, ...] = ()
+    several_keys: bool = False
 
     @cached_property
     def shape(self) -> tuple[Column, ...]:
@@ -209,15 +211,32 @@ def note_removed(path: Path, removed: Collection[TableId], *, lake: str | None) 
         LakeTableError: The file cannot be read, or is of another version.
         OSError: The file cannot be written.
     """
+    _note(path, lake, lambda one: replace(one, removed=one.table in removed))
+
+
+def _note(path: Path, lake: str | None, noted: Callable[[RegisteredTable], RegisteredTable]) -> None:
+    """Write the tables of a lake's file with a note, if that changes any."""
     if not path.exists():
         return
     with locked(path.with_name(f".{path.name}.lock")):
         there = _read_or_lost(path)
         if there is None or there.lake != lake:
             return
-        after = {table: replace(entry, removed=table in removed) for table, entry in there.tables.items()}
+        after = {table: noted(entry) for table, entry in there.tables.items()}
         if after != there.tables:
             _write(path, after, lake)
+
+
+def note_several_keys(path: Path, tables: Collection[TableId], *, lake: str | None) -> None:
+    """Note in the file that events told several keys of some of its tables.
+
+    A damaged file, one of another lake, and one that is not there stay as they are.
+
+    Raises:
+        LakeTableError: The file cannot be read, or is of another version.
+        OSError: The file cannot be written.
+    """
+    _note(path, lake, lambda one: replace(one, several_keys=one.several_keys or one.table in tables))
 
 
 def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
@@ -227,7 +246,8 @@ def merged(old: RegisteredTable, new: RegisteredTable) -> RegisteredTable:
     """
     named = {same_name(column.name): column for column in new.columns}
     kept = tuple(_merged(column, named.pop(same_name(column.name), column)) for column in old.columns)
-    return RegisteredTable(old.table, kept + tuple(named.values()), old.removed, _joined_sources(old, new))
+    several = old.several_keys or new.several_keys
+    return RegisteredTable(old.table, kept + tuple(named.values()), old.removed, _joined_sources(old, new), several)
 
 
 def _joined_sources(old: RegisteredTable, new: RegisteredTable) -> tuple[TableId, ...]:
@@ -260,7 +280,8 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
         columns.append(column)
     database, schema, table = map(str, entry["name"])
     sources = tuple(TableId(*map(str, name)) for name in entry.get("sources", ()))
-    return RegisteredTable(TableId(database, schema, table), tuple(columns), bool(entry.get("removed", False)), sources)
+    removed, several = (bool(entry.get(name, False)) for name in ("removed", "several_keys"))
+    return RegisteredTable(TableId(database, schema, table), tuple(columns), removed, sources, several)
 
 
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
@@ -291,14 +312,15 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    entries, removed = [], '      "removed": true,\n'
+    entries, removed, several = [], '      "removed": true,\n', '      "several_keys": true,\n'
     for table, registered in tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
         names = ",\n".join(f"        {line(astuple(source))}" for source in registered.sources)
+        notes = (removed if registered.removed else "") + (several if registered.several_keys else "")
         sources = f'      "sources": [\n{names}\n      ],\n' if names else ""
         entries.append(
             f'    {line(table.exact_name)}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
-            f'{removed if registered.removed else ""}{sources}      "columns": [\n{columns}\n      ]\n    }}'
+            f'{notes}{sources}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)
     named = "" if lake is None else f'  "lake": {line(lake)},\n'

@@ -136,8 +136,29 @@ def test_a_row_that_lacks_columns_lacks_them_before_too_unless_they_changed() ->
     (row,) = rows(message(type="UPDATE", data=[{"id": "1"}], old=[{"note": "b"}]))
     assert (row["before"], row["after"]) == ({"id": 1, "note": "b"}, {"id": 1, "note": None})
     assert row["absent"] == ["after.note"]
-    (row,) = rows(message(type="UPDATE", data=[{"note": "c"}], old=[{"note": "b"}]))
-    assert sorted(row["absent"]) == ["after.id", "before.id"]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("bad", [
+    message(type="UPDATE", data=[{"note": "c"}], old=[{"note": "b"}]), message(type="DELETE", data=[{"note": "c"}]),
+    message(type="UPDATE", data=[{"id": "1", "note": "c"}, {"note": "d"}], old=[{"note": "b"}, {"note": "b"}]),
+    message(type="UPDATE", data=[{"note": "c"}], old=None),
+])  # fmt: skip
+def test_a_row_that_lacks_a_column_of_the_key_that_it_names_is_rejected(bad: dict[str, Any], count: int) -> None:
+    good = message(type="UPDATE", data=[{"id": "2", "note": "b"}], old=[{"note": "a"}])
+    decoded = entries(*[good] * count, bad, good)
+    asked = {TABLE: (Column("id", "int", True), Column("note", "string", False))}
+    changes = WIRE.changes(decoded.batch, asked)
+    assert [(one.index, one.reason) for one in changes.rejected] == [(count, Reason.RAGGED_ROW)]
+    assert "FULL" in changes.rejected[0].detail
+    assert changes.tables[0].batch["before"].to_pylist() == [{"id": 2, "note": "a"}] * (count + 1)
+
+
+def test_an_image_may_leave_the_key_to_the_other_one() -> None:
+    (row,) = rows(message(type="UPDATE", data=[{"note": "c"}], old=[{"id": "1"}]))
+    assert (row["before"]["id"], row["absent"]) == (1, ["after.id"])
+    (row,) = rows(message(data=[{"note": "c"}]))
+    assert row["absent"] == ["after.id"]
 
 
 def test_an_update_that_tells_neither_its_key_nor_what_changed_is_refused() -> None:

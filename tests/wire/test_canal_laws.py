@@ -139,7 +139,8 @@ def _agree(made: list[dict[str, Any]], *, spaced: bool) -> None:
     }
     asked = {table: tuple(Column(name, kind, False) for name, kind in found.items()) for table, found in types.items()}
     changes = WIRE.changes(decoded.batch, asked)
-    assert changes.rejected == ()
+    refused = {number for number, one in enumerate(made) if lacks_its_key(one)}
+    assert {one.index for one in changes.rejected} == refused
     found: dict[TableId, list[dict[str, Any]]] = {}
     for made_of in changes.tables:
         made_of.batch.validate(full=True)
@@ -148,9 +149,18 @@ def _agree(made: list[dict[str, Any]], *, spaced: bool) -> None:
     expected: dict[TableId, list[dict[str, Any]]] = {}
     for number, payload in enumerate(payloads):
         table = TableId("d", "", made[number]["table"])
+        if number in refused:
+            continue
         for row in canal_oracle.changes(payload, types[table], hours=HOURS):
             expected.setdefault(table, []).append(_sorted({"entry_index": number} | row))
     assert found == expected
+
+
+def lacks_its_key(made: dict[str, Any]) -> bool:
+    """Tell whether a row that is updated or deleted tells no value for a column of its key."""
+    keys = made["pkNames"] or []
+    pairs = zip(made["data"], made["old"] or [{}] * len(made["data"]), strict=True)
+    return made["type"] in ("UPDATE", "DELETE") and any(not {*keys} <= {*row, *old} for row, old in pairs)
 
 
 def _sorted(row: dict[str, Any]) -> dict[str, Any]:

@@ -27,10 +27,12 @@ from dts_assets.wire.columns.pivot import Reading, pivot
 from dts_assets.wire.columns.table_changes import Rejections, beside_images, table_codes
 from dts_assets.wire.columns.table_rows import ColumnList, table_rows
 from dts_assets.wire.flat_json.dialect import NO_CELLS, NO_IMAGE, Dialect, images_of_all
-from dts_assets.wire.flat_json.messages import OPERATIONS, Described, Event, Refused, event_of, whole_rows
+from dts_assets.wire.flat_json.messages import OPERATIONS, Cells, Described, Event, Refused, event_of, whole_rows
 from dts_assets.wire.flat_json.sent_values import NONE, SentCells, ValueList
 from dts_assets.wire.format import MOST_CELLS, DecodedChanges, TooLargeError
 
+_OF_KEYS = (OPERATIONS["UPDATE"], OPERATIONS["DELETE"])
+_NO_KEY = "a row lacks a column of its key: the server has to write binlog_row_image=FULL"
 _OPERATIONS = pa.array(["insert", "update", "delete", "read"])
 _FEW_MESSAGES, _PATIENCE = 16, 64
 """Messages before which no decoder of whole rows is made, and refusals after which it is dropped.
@@ -215,6 +217,8 @@ class _Rows:
         changed = self.dialect.changed_only and before is not None and after is not None
         try:
             if whole is None:
+                if self.dialect.changed_only:
+                    _refuse_without_key(operation, before, after, columns)
                 if changed:
                     before = [row | cells for row, cells in zip(after or (), before or (), strict=True)]
                 starts = values.add(before, columns), values.add(after, columns)
@@ -245,6 +249,23 @@ class _Rows:
         if usual.seen == _FEW_MESSAGES:
             usual.decoder = whole_rows(columns.names, self.dialect.events, changed_only=self.dialect.changed_only)
         return usual
+
+
+def _refuse_without_key(
+    operation: int, before: Sequence[Cells] | None, after: Sequence[Cells] | None, columns: Described
+) -> None:
+    """Refuse an entry that updates or deletes a row without telling each column of its key.
+
+    Raises:
+        Refused: neither image of a row has a column of the key.
+    """
+    keys = [one.name for one in columns.list.columns if one.is_key]
+    if operation not in _OF_KEYS or not keys:
+        return
+    for number, row in enumerate(after or before or ()):
+        old: Cells = before[number] if before is not None else {}
+        if any(name not in row and name not in old for name in keys):
+            raise Refused(Reason.RAGGED_ROW, _NO_KEY)
 
 
 def changes_of(
