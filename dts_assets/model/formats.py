@@ -34,7 +34,8 @@ class ChangeOrder(StrEnum):
     ARRIVAL = "window and source time"
     """No numbers of the source: a change stands where it came.
 
-    In its window it stands by the greatest source time so far. No change is a copy of another one, and there is one lineage.
+    In its window it stands by the greatest source time so far, and there is one lineage. No change is a copy of another one,
+    unless messages tell the time of their transaction, as those of TiCDC do.
     """
 
 

@@ -32,8 +32,8 @@ def _topic(given: Iterable[tuple[int, str, dict[str, Any]]]) -> list[Message]:
         at = border(window) + timedelta(seconds=10 + number)
         body = {
             "id": number, "database": "bank", "table": table, "isDdl": False, "type": "INSERT", "sql": "", "sqlType": {},
-            "old": None, "es": int(at.timestamp()) * 1000, "ts": int(at.timestamp()) * 1000, "gtid": "", "data": None, "mysqlType": None,
-            "pkNames": None,
+            "old": None, "es": int(at.timestamp()) * 1000, "ts": int(at.timestamp()) * 1000, "gtid": "", "data": None,
+            "mysqlType": None, "pkNames": None,
         } | fields  # fmt: skip
         messages.append(Message(0, number, at, json.dumps(body).encode(), number))
     return messages

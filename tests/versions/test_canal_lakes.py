@@ -38,7 +38,12 @@ def of_canal() -> Case:
     }  # fmt: skip
     row = {"id": "1", "kind": "1", "note": "x", "seen": "1986-07-01 12:00:00"}
     alone = {"type": "UPDATE", "data": [{"note": "y"}], "pkNames": None, "mysqlType": {"note": "varchar(20)"}}
-    given = [{"data": [row]}, {"data": [row | {"id": "2", "kind": "2", "note": "@"}]}, alone, {"data": [row | {"id": "3"}]}]
+    given = [
+        {"data": [row]},
+        {"data": [row | {"id": "2", "kind": "2", "note": "@"}]},
+        alone,
+        {"data": [row | {"id": "3"}]},
+    ]
     messages = []
     for number, fields in enumerate(given):
         at = border(number // 3) + (number + 1) * SECOND

@@ -13,6 +13,7 @@ import pytest
 from dts_assets.model.formats import ChangeOrder, Evidence, FormatSettings
 from dts_assets.settings.formats import registered_formats, traits_of
 from dts_assets.wire.formats import wire_format
+from tests.wire.made import messages
 from tests.wire.scenarios import DATA
 
 SHANGHAI = FormatSettings("Asia/Shanghai")
@@ -22,6 +23,13 @@ SCHEMA = (DATA / "dts-avro" / "Record.avsc").read_bytes()
 def settings_for(name: str, zone: str = "Asia/Shanghai") -> FormatSettings:
     """The settings that a format can be made from."""
     return FormatSettings(zone, schema=SCHEMA if traits_of(name).needs_schema else None)
+
+
+@pytest.mark.parametrize("name", registered_formats())
+def test_a_value_of_no_bytes_is_null_and_no_fault(name: str) -> None:
+    fragments = wire_format(name, settings_for(name)).fragments(messages(b"", None, b"x"))
+    assert fragments["is_null"].to_pylist() == [True, True, False]
+    assert fragments["reason"].to_pylist()[:2] == [None, None]
 
 
 @pytest.mark.parametrize("name", registered_formats())
