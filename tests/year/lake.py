@@ -28,6 +28,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window, day_of
 from dts_assets.planning.copied_tables import Copies
+from dts_assets.planning.partial_images import NO_PARTIAL_IMAGES, PartialImages
 from dts_assets.planning.settled_past import NO_PAST, Past
 from dts_assets.planning.topic_marks import TopicMarks
 from tests.year.topic import Message
@@ -245,11 +246,13 @@ class MemoryPipeline(Pipeline):
         copied: Copies,
         past: Past = NO_PAST,
         judged: Past = NO_PAST,
+        partial: PartialImages = NO_PARTIAL_IMAGES,
     ) -> TopicMarks:
         rows = list(rows)
-        made_from = (self.memory.changes, self.shaping, past.digest, judged.digest, len(rows))
+        made_from = (self.memory.changes, self.shaping, past.digest, judged.digest, partial.digest, len(rows))
         if self.memory.known is None or self.memory.known[0] != made_from:
-            self.memory.known = made_from, super().topic_marks(rows, tables, copied=copied, past=past, judged=judged)
+            made = super().topic_marks(rows, tables, copied=copied, past=past, judged=judged, partial=partial)
+            self.memory.known = made_from, made
         return self.memory.known[1]
 
 
