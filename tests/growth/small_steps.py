@@ -36,6 +36,7 @@ from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.long_histories import Case
+from tests.growth.partial_steps import PARTIAL_STEPS
 from tests.growth.policy_steps import POLICY_STEPS
 from tests.growth.proof_steps import PROOF_STEPS
 from tests.growth.retention_steps import RETENTION_STEPS
@@ -286,6 +287,7 @@ STEPS = _all(
     SOURCE_STEPS,
     STATEMENT_STEPS,
     PROOF_STEPS,
+    PARTIAL_STEPS,
     SUM_STEPS,
     TRANSACTION_STEPS,
     _STEPS,
