@@ -18,17 +18,19 @@ def kept_statements(
     *,
     trust_gtids: bool,
     lives: Mapping[int, PartitionLives] | None = None,
-    neighbours: bool = False,
+    arrived: bool = False,
 ) -> Mapping[Cell, frozenset[int]]:
     """Return the offsets of the DDL statements that count, by cell.
 
-    With ``neighbours`` statements of one position in messages that follow one another are several.
+    Where they ``arrived`` without a place each one counts, unless it tells the time of its transaction and no file. Of one time
+    neighbours are several.
 
     The vendor may send a statement into every Kafka partition, and again after a restart.
     Of equal statements the first by window, Kafka partition and offset counts. By window first, and not by Kafka partition as
     changes are told apart: so a statement never moves to a later window when that one is computed.
     """
     first: dict[tuple[str, SourcePosition | str, int], tuple[Cell, int]] = {}
+    kept: dict[Cell, set[int]] = {}
     places: dict[int, tuple[SourcePosition, int, int]] = {}
     for one in sorted(rows, key=lambda row: (row.epoch, row.window.start, row.kafka_partition)):
         for mark in one.statements:
@@ -42,12 +44,14 @@ def kept_statements(
                 *before, last = places.get(one.kafka_partition, (None, None, -1))
                 place = last + 1 if before == [at, stretch] else 0
                 places[one.kafka_partition] = at, stretch, place
-            elif neighbours:
+            elif arrived and at.file:
+                kept.setdefault(one.cell, set()).add(mark.offset)
+                continue
+            elif arrived:
                 *before, last = places.get(one.kafka_partition, (None, None, -1))
                 place = last + 1 if before == [at, mark.offset - 1] else 0
                 places[one.kafka_partition] = at, mark.offset, place
             first.setdefault((mark.shard, known or "", place), (one.cell, mark.offset))
-    kept: dict[Cell, set[int]] = {}
     for cell, offset in first.values():
         kept.setdefault(cell, set()).add(offset)
     return {cell: frozenset(offsets) for cell, offsets in kept.items()}

@@ -108,7 +108,7 @@ class TopicHistory:
         # Who gives changes no numbers has one lineage, and copies only where changes tell the time of their transaction.
         arrived = order is ChangeOrder.ARRIVAL
         lineages = Lineages((), {}, {}) if arrived else find_lineages(once, trust_gtids=real)
-        statements = kept_statements(once, lineages, trust_gtids=real, neighbours=arrived)
+        statements = kept_statements(once, lineages, trust_gtids=real, arrived=arrived)
         suspicions = find_suspicions(once, lineages)
         return cls(by_cell, lineages, suspicions, statements, real, digest, past=past, known=known, partial=partial)
 
