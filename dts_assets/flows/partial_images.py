@@ -1,4 +1,7 @@
-"""The reading of row images that lack columns of their table's key, where messages describe the columns that they send."""
+"""The reading of row images that lack columns of their table's key.
+
+Messages tell them where they describe the columns that they send.
+"""
 
 from __future__ import annotations
 

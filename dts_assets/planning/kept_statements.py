@@ -1,4 +1,7 @@
-"""The statements that count among those of all windows: one may be sent into every Kafka partition, and again after a restart."""
+"""The statements that count among those of all windows.
+
+One may be sent into every Kafka partition, and again after a restart.
+"""
 
 from __future__ import annotations
 

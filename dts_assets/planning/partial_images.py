@@ -1,5 +1,6 @@
-"""Row images that lack columns of the key which their table has, told by the columns that events of all windows list.
+"""Row images that lack columns of their table's key.
 
+They are told by the columns that events of all windows list.
 Canal describes the columns that it sends. Of a server with minimal images an UPDATE has changed columns alone: it looks like a
 change of a table without a key, or with a part of it.
 """
@@ -23,7 +24,10 @@ _BEGIN = SourcePosition(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class PartialImages:
-    """The lists of columns that lack a part of their table's key, by Kafka partition and start of the window."""
+    """The lists of columns that lack a part of their table's key.
+
+    They are by Kafka partition and start of the window.
+    """
 
     by_cell: Mapping[tuple[int, datetime], PartialLists] = field(default_factory=dict)
 

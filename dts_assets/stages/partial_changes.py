@@ -1,4 +1,4 @@
-"""Changes whose images lack columns of the key that their table has at their place: these go to quarantine."""
+"""Changes whose images lack columns of the key that their table has: these go to quarantine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_KEYS = pa.array(["update", "delete"])
 def without_partial(
     decoded: DecodedChanges, entries: pa.RecordBatch, partial: Mapping[CellKey, PartialLists]
 ) -> DecodedChanges:
-    """Return changes without the entries whose rows are to be found by a key of which they lack a column.
+    """Return changes without entries that lack a column of the key by which rows are found.
 
     These are rejected. ``entries`` is the batch that the changes were decoded from, ``partial`` has the lists of columns by cell.
     """
@@ -48,7 +48,7 @@ def without_partial(
 def _lacking(
     changes: TableChanges, entries: pa.RecordBatch, partial: Mapping[CellKey, PartialLists]
 ) -> dict[int, tuple[str, ...]]:
-    """Return the entries of a table whose lists of columns lack a part of the key, with its columns."""
+    """Return the entries of a table that lack a part of the key, with its columns."""
     rows = np.flatnonzero(np.asarray(pc.is_in(changes.batch["op"], value_set=_OF_KEYS)))
     of_entries = changes.batch["entry_index"].to_numpy()[rows]
     numbers = changes.carried.numbers

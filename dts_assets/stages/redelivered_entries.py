@@ -95,9 +95,9 @@ def copies_in_cell(
 def copies_by_transaction(
     own: Iterable[pa.RecordBatch], earlier: Iterable[Iterable[pa.RecordBatch]], wire: WireFormat
 ) -> pa.Table:
-    """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself, told by transactions.
+    """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
 
-    Such entries have the time of their transaction in place of a position, and no file; other entries are passed over. A
+    They are told by transactions: such entries have the time of their transaction in place of a position, and no file; other entries are passed over. A
     transaction changes a key once by each operation. Without a key nobody can tell equal rows that follow one another from
     copies: these are several. All are batches of COPY_COLUMNS, and the columns are those of :func:`find_redelivered`.
     """

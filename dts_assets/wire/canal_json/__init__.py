@@ -68,7 +68,10 @@ class CanalJson(FlatMessages):
         return canal_reading(self.source_time_zone)
 
     def contents(self, payloads: pa.Array) -> npt.NDArray[np.int64]:
-        """Return a digest per message of its operation and the key of its rows, or of whole rows without a key."""
+        """Return a digest per message of its operation and the key of its rows.
+
+        Without a key whole rows take its place.
+        """
         from dts_assets.wire.columns.digests import digests
         from dts_assets.wire.flat_json.canal import identity_of
 

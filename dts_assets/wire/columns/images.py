@@ -15,7 +15,10 @@ from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.texts import Charsets
 
 NULL, NUMBER, BYTES, UNSIGNED, ABSENT, UNFIT = 0, 1, 2, 4, 8, 16
-"""Kinds of a value: NULL, text in ``sv``, bytes in ``bv``, unsigned (beside NUMBER), not sent, none of its column."""
+"""Kinds of a value: NULL, text in ``sv``, bytes in ``bv``, unsigned (beside NUMBER), not sent.
+
+The last one is no value of its column, whatever its bytes.
+"""
 
 FIELD = NUMBER | BYTES
 

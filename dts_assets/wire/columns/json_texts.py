@@ -28,7 +28,10 @@ def plain_text(raw: Raw | bytes) -> str | None:
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.S
 )
-"""An escape of JSON; the group is half of a surrogate pair without its other half, which no text in UTF-8 has."""
+"""An escape of JSON; the group is half of a surrogate pair without its other half.
+
+No text in UTF-8 has one.
+"""
 
 
 def has_halves(message: bytes) -> bool:
@@ -37,12 +40,14 @@ def has_halves(message: bytes) -> bool:
 
 
 def without_halves(message: bytes) -> bytes:
-    """Return JSON with the sign for what is no character (U+FFFD) in the place of each half of a surrogate pair."""
+    """Return JSON with U+FFFD in the place of each half of a surrogate pair."""
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], message)
 
 
 def fields_with_halves(message: bytes, *names: str) -> dict[str, Raw]:
-    """Return some fields of an object in which half a surrogate pair stands alone; numbers in them become texts.
+    """Return some fields of an object in which half a surrogate pair stands alone.
+
+    Numbers in them become texts.
 
     Raises:
         ValueError: it is no object in JSON, or another field has such a half.

@@ -121,7 +121,7 @@ class CanalDialect(OfMysqlFamily):
         return described(bytes(head.types), bytes(head.pkNames), (), bytes(head.sqlType))
 
     def place(self, head: Head) -> int | None:
-        """Return the place of a message in the source's log: with ``_tidb`` the timestamp of its transaction or watermark."""
+        """Return the place of a message: with ``_tidb`` the timestamp of its transaction or watermark."""
         tidb = cast(CanalHead, head).tidb
         if tidb is None:
             return None
@@ -215,7 +215,7 @@ _KEY_ALONE = "it was too large and has the key alone: let TiCDC write larger mes
 
 
 def _with_tidb(head: CanalHead, others: Mapping[str, str]) -> Mapping[str, str]:
-    """Read the timestamps of a head that was read part by part, and return all fields that nobody knows.
+    """Read the timestamps of a head, and return all fields that nobody knows.
 
     Raises:
         Refused: they are none, or the message has the key alone and is no deletion.
@@ -261,7 +261,7 @@ _IDENTITY = Decoder(_Identity)
 
 
 def identity_of(message: bytes) -> bytes:
-    """Return the operation of a message with the key of its rows; without a key the rows are all that is known of it.
+    """Return the operation of a message with the key of its rows, or whole rows without a key.
 
     Copies of a message have equal identities, in whatever order its columns came. A message that cannot be read is its own.
     """

@@ -102,8 +102,9 @@ def restored(
     list_numbers: npt.NDArray[np.int64],
     lists: Sequence[ColumnList],
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Return values with the labels of ENUM and SET and all bytes of BINARY, and which values are numbers of no label.
+    """Return values with the labels of ENUM and SET and all bytes of BINARY.
 
+    With them come the numbers of values that stand for no label.
     ``starts`` are the numbers of each row's first value, ``list_numbers`` its column list in ``lists``, -1 without values.
 
     Raises:
@@ -160,7 +161,10 @@ def restorer_of(mysql_type: str) -> Restorer | None:
 
 
 def labels_of(mysql_type: str) -> tuple[str, ...] | None:
-    """Return the labels in the definition of an ENUM or SET; None if they cannot be read, or if no server takes them."""
+    """Return the labels in the definition of an ENUM or SET.
+
+    None stands for labels that cannot be read, or that no server takes.
+    """
     for whole, one, quoted in zip(_LABELS, _LABEL, (_DOUBLED, _ESCAPED), strict=True):
         if listed := whole.match(mysql_type):
             # The server drops blanks at the end of labels when it makes the table.
@@ -176,7 +180,10 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def _filled(values: pa.Array, width: int) -> pa.Array:
-    """Return texts with so many characters at least, zeros behind what was sent; bytes that are no text stay."""
+    """Return texts with so many characters at least, zeros behind what was sent.
+
+    Bytes that are no text stay.
+    """
     _check(len(values) * width)
     wrong = not_utf8(values)
     texts = masked(values, pa.string(), np.asarray(values.is_valid()) & ~wrong)

@@ -321,7 +321,7 @@ def _listed(columns: tuple[ColumnShape, ...]) -> Described:
 
 
 def _ordered(types: Mapping[str, str], in_order: bytes) -> Iterable[str]:
-    """Return the names of columns in the order of an object that has the same names, else as they are."""
+    """Return the names of columns in the order of an object with the same names."""
     try:
         names = _PARTS.decode(in_order)
     except MALFORMED:

@@ -43,7 +43,10 @@ def _is_maxwell(fields: Mapping[str, Any]) -> bool:
 
 
 _PACKET = re.compile(rb"(?:\x08.)?(?:\x10\x01)?\x18\x07(?:\x20.)?\x2a([\x80-\xff]{0,4}[\x00-\x7f])", re.S)
-"""The begin of a packet with messages (``CanalProtocol.proto``): its type is 7, and its body follows behind its length."""
+"""The begin of a packet with messages (``CanalProtocol.proto``).
+
+Its type is 7, and its body follows behind its length.
+"""
 
 
 def _canal_packet(sample: Sample) -> Signs | None:
