@@ -97,9 +97,10 @@ def copies_by_transaction(
 ) -> pa.Table:
     """Return the entries of a cell that stand in ``earlier`` cells (oldest first) or before in itself.
 
-    They are told by transactions: such entries have the time of their transaction in place of a position, and no file; other entries are passed over. A
-    transaction changes a key once by each operation. Without a key nobody can tell equal rows that follow one another from
-    copies: these are several. All are batches of COPY_COLUMNS, and the columns are those of :func:`find_redelivered`.
+    They are told by transactions: such entries have the time of their transaction in place of a position, and no file. Other
+    entries are passed over. A transaction changes a key once by each operation. Without a key nobody can tell equal rows that
+    follow one another from copies: these are several. All are batches of COPY_COLUMNS, and the columns are those of
+    :func:`find_redelivered`.
     """
     mine = _of_transactions(_with_ids(own, None))
     positions = pc.unique(mine["position"])
