@@ -432,17 +432,6 @@ def test_where_nothing_tells_a_copy_every_statement_counts() -> None:
     assert (history.suspicions, history.lineages, history.lives) == ({}, Lineages((), {}, {}), {})
 
 
-def test_a_statement_with_the_time_of_its_transaction_counts_once_and_neighbours_are_several() -> None:
-    cells = [Cell(0, window(0)), Cell(0, window(1))]
-    told = [SeenStatement("", offset, SourcePosition(0, 0, 500), None, EPOCH) for offset in (3, 4, 8)]
-    rows = [
-        ingest_row(cells[0], statements=tuple(told)),
-        ingest_row(cells[1], statements=(replace(told[0], offset=20),)),
-    ]
-    history = TopicHistory.of(rows, (), order=ChangeOrder.ARRIVAL)
-    assert history.statements == {cells[0]: frozenset({3, 4})}
-
-
 @examples(200)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
 def test_two_kafka_partitions_tell_what_all_others_have(places: list[tuple[int, int]]) -> None:

@@ -10,6 +10,7 @@ from dts_assets.errors import ConfigErrors, ConfigMistake, WireFormatError
 from dts_assets.model.formats import Framing
 from dts_assets.settings import Subscription, json_schema, load_settings
 from dts_assets.settings.formats import format_class, registered_formats, traits_of
+from dts_assets.settings.load import settings_of_text
 from tests.made_up_format.place import NAME, SITE_PACKAGES
 
 CONFIGURATION = """\
@@ -121,3 +122,13 @@ def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: p
     found = refused(tmp_path, "ours")
     assert (found.path, found.fix) == ("subscriptions.shop.format", "install that package again")
     assert "other-house" in found.message
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"), [("canal-json", "Asia/Shanghai"), ("drs-json-c", "+08:00"), ("dts-json", "+08:00")]
+)
+def test_a_format_says_the_zone_of_clocks_unless_the_file_does(name: str, zone: str, tmp_path: Path) -> None:
+    text = CONFIGURATION.format(format=name)
+    for more, expected in (("", zone), ("    source_time_zone: Europe/Berlin\n", "Europe/Berlin")):
+        shop = settings_of_text(text + more, name="pipeline.yaml", folder=tmp_path).subscriptions["shop"]
+        assert (shop.source_time_zone, shop.format_settings.source_time_zone) == (expected, expected)

@@ -114,21 +114,6 @@ class TestWhatAFileSays:
         assert (shop.on_incomplete, shop.window.live, shop.tables.include) == ("continue", False, ("*",))
         assert shop.source_time_zone == "+08:00"
 
-    @pytest.mark.parametrize(
-        ("name", "given", "zone"),
-        [
-            ("canal-json", None, "Asia/Shanghai"), ("drs-json-c", None, "+08:00"), ("dts-json", None, "+08:00"),
-            ("canal-json", "+08:00", "+08:00"), ("drs-json-c", "Asia/Shanghai", "Asia/Shanghai"),
-        ],
-    )  # fmt: skip
-    def test_a_format_says_the_zone_of_clocks_unless_the_file_does(
-        self, write: Write, name: str, given: str | None, zone: str
-    ) -> None:
-        text = SMALLEST.replace("format: dts-protobuf", f"format: {name}")
-        text += "" if given is None else f'    source_time_zone: "{given}"\n'
-        shop = load_settings(write(text), environment={}).subscriptions["shop"]
-        assert (shop.format, shop.source_time_zone, shop.format_settings.source_time_zone) == (name, zone, zone)
-
     def test_the_grid_speaks_the_words_of_the_model(self, write: Write) -> None:
         shop = load_settings(write(SMALLEST), environment={}).subscriptions["shop"]
         start = datetime(2026, 1, 5, tzinfo=UTC)
