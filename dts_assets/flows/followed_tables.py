@@ -15,7 +15,7 @@ from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import RULES, related_tables
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.column_rules import RuleKind, RuleOf
-from dts_assets.model.columns import Column, mysql_type, widened
+from dts_assets.model.columns import Column, widened
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
@@ -144,6 +144,7 @@ class FollowedTables:
             policy=policy,
             ruled=self._is_ruled if self.pipeline.settings.columns else None,
         )
+        found = None if found is None else replace(found, zone=self.pipeline.clock_zone)
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
@@ -187,10 +188,7 @@ class FollowedTables:
             return declared.get(column.name) or self._lake_type(table, column)
 
         def is_shown_otherwise(column: SchemaColumn) -> bool:
-            # The zone of a clock that became an instant is the settings', which no conversion knows.
-            kind = lake_type(column)
-            zoned = kind == "timestamp" and mysql_type(column.type) != kind
-            return rule_of(column.name) is not None or zoned
+            return rule_of(column.name) is not None
 
         def is_left_out(name: str) -> bool:
             rule = rule_of(name)
@@ -204,11 +202,14 @@ class FollowedTables:
         Events may say less of a type than statements: a format without signs has ``bigint`` for ``int(11)``.
         """
         stored = next((one for one in self.tables[table] if column.name in one.source_names), None)
+        own = {} if stored is None else dict(stored.own_types)
+        if isinstance(column, ToldColumn) and column.type in own:
+            return own[column.type]
         told = None if stored is None else self._told_types.get(table, {}).get(stored.name)
         if stored is None or not told or not types_alike(column.type, told):
             return self.pipeline.lake_type(table, column.type)
-        kind = self.pipeline.lake_type(table, told)
-        is_wider = widened(kind, stored.type) == stored.type  # values turned out to be unsigned
+        kind = own.get(told) or self.pipeline.lake_type(table, told)
+        is_wider = widened(kind, stored.type) == stored.type
         return stored.type if isinstance(column, ToldColumn) and is_wider and not stored.own_types else kind
 
     @cached_property

@@ -17,6 +17,7 @@ from dts_assets.flows.partial_images import note_keys
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.stored_changes import ChangesSource
+from dts_assets.flows.taught_types import taught_before
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
@@ -25,9 +26,10 @@ from dts_assets.model.routes import routed_columns
 from dts_assets.model.row_filters import RowFilter, columns_of
 from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_names import ColumnNames, named_columns
-from dts_assets.planning.column_types import ColumnTypes, column_types
+from dts_assets.planning.column_types import column_types
 from dts_assets.store.registry import (
     RegisteredColumn,
     RegisteredTable,
@@ -66,6 +68,7 @@ def register_shapes(pipeline: Pipeline, shapes: Iterable[TableShape]) -> tuple[T
     _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources)
     note_keys(pipeline, shapes, before)
     if lost:
+        widen_unsigned(pipeline, taught_before(pipeline, found))
         register_removed(pipeline)
     return tuple(sorted(found.keys() - before.keys()))
 
@@ -242,23 +245,20 @@ def register_removed(pipeline: Pipeline) -> None:
     note_removed(pipeline.settings.registry_path, removed, lake=pipeline.lake.identity(pipeline.name))
 
 
-def widen_unsigned(pipeline: Pipeline, columns: Iterable[tuple[TableId, str]], *, empty: frozenset[TableId]) -> bool:
-    """Note that columns hold unsigned values, and return whether any type became another.
-
-    Their type text does not say so. ``empty`` are tables without a stored row, whose columns may still become any type.
-    """
+def widen_unsigned(pipeline: Pipeline, taught: Iterable[TaughtType]) -> bool:
+    """Note that types of columns have unsigned values, and return whether any type became another."""
     registered = _registered_tables(pipeline) or {}
     changed: dict[TableId, dict[str, RegisteredColumn]] = {}
-    for table, name in columns:
-        column = next(one for one in registered[table].columns if one.name == name)
-        declared = pipeline.settings.types_of(table)
-        wanted = pipeline.lake_type(table, column.original_type, unsigned=True)
-        types = column_types(column.type, {**_kinds(column), column.original_type: wanted})
-        if table in empty and not column.own_types:
-            types = ColumnTypes(wanted)
-        wider = replace(column, type=types.type, own_types=types.own)
-        if wider != column and not declared.keys() & column.column.source_names:
-            changed.setdefault(table, {})[same_name(name)] = wider
+    for one in taught:
+        table, text = one.table, one.original_type
+        columns = {**by_name(registered.get(table)), **changed.get(table, {})}
+        column = columns.get(same_name(one.column))
+        if column is None or pipeline.settings.types_of(table).keys() & column.column.source_names:
+            continue
+        kind = joined_type(pipeline.lake_type(table, text), pipeline.lake_type(table, text, unsigned=True))
+        wider = _typed(pipeline, table, column, {text: kind})
+        if wider != column:
+            changed.setdefault(table, {})[same_name(one.column)] = wider
     sources = {table: registered[table].sources for table in changed}
     _merge(pipeline, _typed_as_all(pipeline, changed, registered), sources)
     return bool(changed)
@@ -290,7 +290,7 @@ def _is_remapped(pipeline: Pipeline, table: TableId, column: ColumnShape, known:
         return pipeline.settings.mapped_type(table, original_type, usual)
 
     wanted = mapped(column.original_type)
-    return wanted is not None and wanted == mapped(known.original_type)
+    return wanted is not None and wanted == mapped(known.original_type) and not known.own_types
 
 
 def _registered(
@@ -302,15 +302,26 @@ def _registered(
     if kind is None:
         kind = pipeline.lake_type(table, column.original_type)
         if known is not None and not _is_remapped(pipeline, table, column, known):
-            found = column_types(known.type, {**_kinds(known), column.original_type: kind})
-            kind, own = found.type, found.own
+            found = _typed(pipeline, table, known, {column.original_type: kind})
+            kind, own = found.type, found.own_types
     spellings = () if names.source == (names.lake,) else names.source
     return RegisteredColumn(names.lake, column.original_type, kind, column.is_key, spellings, own)
 
 
-def _kinds(column: RegisteredColumn) -> dict[str, str]:
-    """Return the lake types of the source types that a column is known to have had."""
-    return {column.original_type: column.type, **dict(column.own_types)}
+def _typed(pipeline: Pipeline, table: TableId, column: RegisteredColumn, kinds: Mapping[str, str]) -> RegisteredColumn:
+    """Return a column that has had some source types more, with their lake types.
+
+    A type whose values turned out to be unsigned stays the wider one.
+    """
+    text = column.original_type
+    known = {text: pipeline.lake_type(table, text), **dict(column.own_types)}
+    wider = pipeline.lake_type(table, text, unsigned=True)
+    if not column.own_types and column.type == wider == "decimal(20,0)" != known[text]:
+        known[text] = wider  # taught before there was a place for it
+    known |= {one: joined_type(known.get(one, kind), kind) for one, kind in kinds.items()}
+    taught = [one for one, kind in known.items() if kind != pipeline.lake_type(table, one)]
+    types = column_types(column.type, known, taught)
+    return replace(column, type=types.type, own_types=types.own)
 
 
 def _typed_as_all(
@@ -337,9 +348,6 @@ def _typed_as_all(
             for column in doubtful.get((row.table, shown.name), ()):
                 texts.setdefault((row.table, same_name(column.name)), set()).add(shown.original_type)
     for (table, key), some in texts.items():
-        column, kinds = made[table][key], {text: pipeline.lake_type(table, text) for text in some}
-        # A type whose values turned out to be unsigned stands here as the wider one.
-        kinds |= {text: joined_type(kinds.get(text, kind), kind) for text, kind in column.own_types}
-        types = column_types(column.type, kinds)
-        made[table][key] = replace(column, type=types.type, own_types=types.own)
+        kinds = {text: pipeline.lake_type(table, text) for text in some}
+        made[table][key] = _typed(pipeline, table, made[table][key], kinds)
     return made

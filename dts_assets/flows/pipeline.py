@@ -229,6 +229,12 @@ class Pipeline:
         usual = self.format.column_type(original_type, unsigned=unsigned, table=table)
         return self.settings.mapped_type(table, original_type, usual) or usual
 
+    @property
+    def clock_zone(self) -> str:
+        """The zone of wall clocks that settings store as instants; empty where they store none so."""
+        mapped = any(TypeMapping.DATETIME_TO_TIMESTAMP in some for some in self.settings.type_mapping.values())
+        return self.settings.source_time_zone if mapped or "timestamp" in self.settings.types.values() else ""
+
     def shaping_settings(self) -> str:
         """Return a digest of the settings that decide what rows of tables look like."""
         settings = self.settings
@@ -244,9 +250,8 @@ class Pipeline:
                 else {}
             ),
         }
-        mapped = any(TypeMapping.DATETIME_TO_TIMESTAMP in some for some in settings.type_mapping.values())
-        if mapped or "timestamp" in settings.types.values():
-            facts["zone"] = settings.source_time_zone
+        if self.clock_zone:
+            facts["zone"] = self.clock_zone
         if any(settings.rules):  # a lake without rules keeps the digest that it has
             facts["rules"] = settings.rules
         if settings.routes:

@@ -20,6 +20,7 @@ from dts_assets.model.offsets import OffsetRange, Watermark
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.model.windows import Window
 from dts_assets.settings.formats import traits_of
 from dts_assets.sources.capture_source import MESSAGE_SCHEMA
@@ -172,6 +173,7 @@ class _Found:
     tables: dict[TableId, SniffedTable] = field(default_factory=dict)
     statements: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    unsigned: set[TaughtType] = field(default_factory=set)
 
     def read(self, wire: WireFormat, number: int, offsets: OffsetRange, batches: Sequence[pa.RecordBatch]) -> None:
         """Read the messages of a range as the ingest would; sets that the range cuts are passed over."""
@@ -187,15 +189,16 @@ class _Found:
         self.statements += decoder.facts.ddl_statements
         shapes = list(decoder.facts.shapes)
         for shape in shapes:
-            self._add_columns(wire, shape, unsigned=frozenset())
+            self._add_columns(wire, shape)
         for batch in kept.entries_of_rows:
             self._count(wire, number, batch, shapes)
 
-    def _add_columns(self, wire: WireFormat, shape: TableShape, *, unsigned: frozenset[tuple[TableId, str]]) -> None:
+    def _add_columns(self, wire: WireFormat, shape: TableShape) -> None:
         """Note the columns of a shape; a column that is known keeps its place."""
         table = self.tables.setdefault(shape.table, SniffedTable(shape.table))
         for one in shape.columns:
-            kind = wire.column_type(one.original_type, unsigned=(shape.table, one.name) in unsigned, table=shape.table)
+            is_unsigned = TaughtType(shape.table, one.name, one.original_type) in self.unsigned
+            kind = wire.column_type(one.original_type, unsigned=is_unsigned, table=shape.table)
             table.columns[one.name] = lake_column(one, kind)
             table.source_types[one.name] = one.original_type
 
@@ -213,8 +216,9 @@ class _Found:
                 table.operations.update(operations)
                 if operations:
                     table.kafka_partitions.add(number)
+            self.unsigned |= decoded.unsigned
             for shape in shapes if decoded.unsigned else ():
-                self._add_columns(wire, shape, unsigned=decoded.unsigned)
+                self._add_columns(wire, shape)
 
 
 @dataclass(slots=True)

@@ -32,12 +32,14 @@ from dts_assets.flows.table_routes import refused_by_routes
 from dts_assets.flows.table_rules import tables_to_refuse
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
+from dts_assets.flows.taught_types import remember_taught
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.refreshes import run_of
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.planning.backlog import entered
 from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.pauses import Fault
@@ -87,9 +89,10 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     )  # fmt: skip
     began = time.monotonic()
     decoded = _decode(pipeline, plan, plan.changelogs, before, spark, progress)
-    surprises = {pair for result in decoded.results for pair in result.unsigned}
+    surprises = {one for result in decoded.results for one in result.unsigned}
     if surprises and (wider := _widened(pipeline, decoded.tables, surprises)) is not None:
-        progress(f"changelog: {len(surprises)} columns hold unsigned values; decoding again with wider types")
+        count = len({(one.table, one.column) for one in surprises})
+        progress(f"changelog: {count} columns hold unsigned values; decoding again with wider types")
         again = _decode(pipeline, plan, wider, before, spark, progress)
         decoded = replace(again, faults={**decoded.faults, **again.faults})
     unknown = Counter[str]()
@@ -123,14 +126,11 @@ def _take_back_marks(pipeline: Pipeline, plan: TablesPlan) -> None:
 
 
 def _widened(
-    pipeline: Pipeline, tables: Mapping[TableId, tuple[Column, ...]], surprises: Collection[tuple[TableId, str]]
+    pipeline: Pipeline, tables: Mapping[TableId, tuple[Column, ...]], surprises: Collection[TaughtType]
 ) -> dict[TableId, tuple[Column, ...]] | None:
-    """Return tables with wider columns for unsigned values, None if nothing can be widened; empty changelogs are dropped."""
-    unwritten = frozenset(table for table, _ in surprises if not pipeline.has_rows(CHANGELOG, table))
-    if not widen_unsigned(pipeline, surprises, empty=unwritten):
+    """Return tables with wider columns for unsigned values, None if nothing can be widened."""
+    if not widen_unsigned(pipeline, surprises):
         return None
-    for table in unwritten:
-        pipeline.lake.catalog.drop_table(pipeline.lake.identifier(pipeline.table_path(CHANGELOG.name, table)))
     return {table: columns for table, columns in known_tables(pipeline).items() if table in tables}
 
 
@@ -184,7 +184,9 @@ def _opened(
     The changelog has all columns then.
     """
     path = pipeline.table_path(CHANGELOG.name, table)
-    head = pipeline.lake.ensure(path, changelog_layout(table, columns)).current_snapshot()
+    there = pipeline.lake.ensure(path, changelog_layout(table, columns))
+    remember_taught(pipeline, table, columns, there)
+    head = there.current_snapshot()
     pipeline.lake.evolve(path, changelog_columns(columns))
     target = TableTarget(columns, pipeline.lake.target(path, plan.run), rules)
     return None if head is None else head.snapshot_id, target

@@ -19,6 +19,7 @@ from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.planning.pauses import Fault
 from dts_assets.stages.changelog_decoder import DML_ENTRY_COLUMNS, ChangelogDecoder
 from dts_assets.stages.copied_entries import COPIED_COLUMNS, CopiedPart, without_kafka
@@ -81,7 +82,7 @@ class TablesResult:
     quarantine_files: tuple[WrittenFile, ...]
     ddl_files: tuple[WrittenFile, ...]
     tallies: dict[TallyKey, TableTally]
-    unsigned: frozenset[tuple[TableId, str]]
+    unsigned: frozenset[TaughtType]
     unknown: dict[str, int] = field(default_factory=dict)
     decoder: str = ""
     seconds: dict[datetime, float] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class TablesResult:
             files={table: files for table, files in self.files.items() if table not in tables},
             tallies={key: tally for key, tally in self.tallies.items() if key[2] not in tables},
             compared={key: tally for key, tally in self.compared.items() if key[2] not in tables},
-            unsigned=frozenset(pair for pair in self.unsigned if pair[0] not in tables),
+            unsigned=frozenset(one for one in self.unsigned if one.table not in tables),
         )
 
 

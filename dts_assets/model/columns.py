@@ -17,6 +17,9 @@ _JSON = re.compile(r"\s*jsonb?\b(?!\s*\[)", re.I)
 _NUMBERS = re.compile(r"\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?", re.ASCII)
 """One or two arguments of a type. Whoever reads longer numbers reads nonsense: no server has them."""
 
+_WHOLE = {"int": "decimal(10,0)", "bigint": "decimal(19,0)"}
+"""Decimals that hold every value of a type of whole numbers."""
+
 SIMPLE_TYPES = frozenset(
     {"int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"}
 )
@@ -51,8 +54,9 @@ class Column:
 
     ``spellings`` are the names that the source has given it, the last one last; none where it was only ever called ``name``.
     ``own_types`` has the lake types of source types whose values ``type`` would read to others, or not at all:
-    ``(("int(11)", "int"),)`` where ``type`` is ``string``, because the column became a text later. ``holds_documents`` marks
-    the column with the documents of a collection.
+    ``(("int(11)", "int"),)`` where ``type`` is ``string``, because the column became a text later. Types whose values turned out
+    to be unsigned, which their texts do not say, are among them. ``holds_documents`` marks the column with the documents of a
+    collection.
     """
 
     name: str
@@ -166,10 +170,12 @@ def widened(one: str, other: str) -> str | None:
 def joined_type(one: str, other: str) -> str:
     """Return the lake type that holds exactly every value of both types.
 
-    Where no other type does, it is text. It is ``bigint`` for ``int`` and ``bigint``, ``string`` for ``int`` and ``date``, and
-    ``binary`` where one of them is binary. The order in which types are joined does not matter.
+    Where no other type does, it is text. It is ``bigint`` for ``int`` and ``bigint``, ``decimal(20,0)`` for ``bigint`` and
+    ``decimal(20,0)``, ``string`` for ``int`` and ``date``, and ``binary`` where one of them is binary. The order in which types
+    are joined does not matter.
     """
-    return widened(one, other) or ("binary" if "binary" in (one, other) else "string")
+    found = widened(one, other) or widened(_WHOLE.get(one, one), _WHOLE.get(other, other))
+    return found or ("binary" if "binary" in (one, other) else "string")
 
 
 def reads_alike(narrow: str, wide: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -21,15 +21,16 @@ class ColumnTypes:
     own: tuple[tuple[str, str], ...] = ()
 
 
-def column_types(kind: str, kinds: Mapping[str, str]) -> ColumnTypes:
+def column_types(kind: str, kinds: Mapping[str, str], taught: Collection[str] = ()) -> ColumnTypes:
     """Return the type that holds all values of a column.
 
     Args:
         kind: The type that the column has had in the lake, such as ``int``.
         kinds: The lake types of its source types: ``{"int(11)": "int", "varchar(20)": "string"}``.
+        taught: The source types that have another lake type than their texts say. They are always among ``own``.
     """
     joined = reduce(joined_type, kinds.values(), kind)
-    own = tuple(sorted((text, one) for text, one in kinds.items() if not reads_alike(one, joined)))
+    own = tuple(sorted((text, one) for text, one in kinds.items() if text in taught or not reads_alike(one, joined)))
     return ColumnTypes(joined, own)
 
 
@@ -61,7 +62,9 @@ def converted_columns(
     found = []
     for column in columns if texts is None else (column for column in columns if column.own_types):
         asked = None if texts is None else {text for name in column.source_names for text in texts.get(name, ())}
-        mine = tuple(text for text, _ in column.own_types if asked is None or text in asked)
+        mine = tuple(
+            text for text, kind in column.own_types if kind != column.type and (asked is None or text in asked)
+        )
         if mine:
             found.append(ConvertedColumn(column.name, column.type, mine))
     return tuple(found)

@@ -25,6 +25,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.stages.changelog_rows import (
     ENTRY_COLUMNS,
     ROWS_BEFORE,
@@ -168,7 +169,7 @@ class ChangelogDecoder:
         self.compared: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
         self.left_out: set[TableId] = set()
         self.refused: dict[TableId, str] = {}
-        self.unsigned: set[tuple[TableId, str]] = set()
+        self.unsigned: set[TaughtType] = set()
         self.unknown: Counter[str] = Counter()
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -326,7 +327,7 @@ class ChangelogDecoder:
             decoded, made = found
             for rows in made:
                 self._write(rows)
-            self.unsigned |= {(self._routes.table(source) or source, column) for source, column in decoded.unsigned}
+            self.unsigned |= {replace(one, table=self._routes.table(one.table) or one.table) for one in decoded.unsigned}
             self.unknown.update(decoded.unknown)
             for rejection in decoded.rejected:
                 self._reject(rejection, some)

@@ -60,7 +60,8 @@ class FollowedTable:
     values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
     table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
     which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
-    state whose values have passed a rule, by names without case; none where there are no rules.
+    state whose values have passed a rule, by names without case; none where there are no rules. ``zone`` is that of wall clocks
+    which a setting makes instants.
     """
 
     states: tuple[SchemaState, ...]
@@ -75,6 +76,7 @@ class FollowedTable:
     proven_at: SourcePosition | None = None
     left_out: tuple[SourcePosition, str] | None = None
     ruled: tuple[frozenset[str], ...] = ()
+    zone: str = ""
 
     @property
     def is_moved(self) -> bool:
@@ -260,7 +262,7 @@ class FollowedTable:
     def _way(self, ways: Mapping[str, ValuePath], name: str, number: int) -> ValuePath:
         if not name:
             return ValuePath(None)
-        path = ways[name]
+        path = replace(ways[name], zone=self.zone) if self.zone else ways[name]
         has_passed = self.ruled and path.origin is not None and folded(path.origin) in self.ruled[number]
         if name in self.shown_otherwise or (has_passed and self.columns[self.names.index(name)].type == "string"):
             return path.without_steps()  # no server has ever had such a value

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.tables import TableId
 from dts_assets.stages.altered_rows import Cells, added_cells, modified_cells
-from dts_assets.stages.keys import as_mask
+from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.value_keeping import keeps_values
-from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.columns.casts import arrow_type, clocks_in, parse
 from dts_assets.wire.columns.lake_texts import held_as, read_back
 from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
 from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, ColumnsRenamed
@@ -53,13 +55,15 @@ class ValuePath:
 
     ``origin`` is the name of the column in the earlier schema. It is None for a column that came since, which the first of the
     ``steps`` added. Steps that keep every value are left out. The ways of a column from all schemas share one ``chain`` of steps,
-    of which the last one stands first: this way has ``count`` of them, behind the ``first``.
+    of which the last one stands first: this way has ``count`` of them, behind the ``first``. Wall clocks that a setting stores as
+    instants are those of ``zone``; it is empty where there are none.
     """
 
     origin: str | None
     chain: tuple[ValueStep, ...] = ()
     count: int = 0
     first: ValueStep | None = None
+    zone: str = ""
 
     @property
     def steps(self) -> tuple[ValueStep, ...]:
@@ -100,7 +104,7 @@ class ValuePath:
 
     def without_steps(self) -> ValuePath:
         """Return the way of values that no statement changes."""
-        return ValuePath(self.origin)
+        return ValuePath(self.origin, zone=self.zone)
 
 
 def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
@@ -190,27 +194,47 @@ def followed(
     if stored is None:
         cells = Cells.of(pa.nulls(count, arrow_type(lake_type)), texts)
     elif steps and isinstance(steps[0].change, ColumnModified):
-        cells = _read(stored, texts, _lake_type(steps[0].change.old))
+        cells = _read(stored, texts, _lake_type(steps[0].change.old), path.zone)
     else:
-        cells = _read(stored, texts, lake_type)
+        cells = _read(stored, texts, lake_type, path.zone)
     for step in steps:
         if isinstance(step.change, ColumnAdded):
             cells = added_cells(step.change, count, at=step.time)
         elif stored is not None or path.origin is None:
             made = modified_cells(cells, step.change.old, step.change.new, family=family)
             is_told = isinstance(step, ToldStep)
-            cells = _with_new_values(cells, made, _lake_type(step.change.new)) if is_told else made
-    return _in_type(cells, lake_type)
+            cells = _with_new_values(cells, made, _lake_type(step.change.new), "") if is_told else made
+    return _in_type(cells, lake_type, path.zone)
 
 
-def _with_new_values(before: Cells, behind: Cells, lake_type: str) -> Cells:
+def _clocks(stored: pa.Array, lake_type: str, zone: str) -> tuple[pa.Array, Mask | None] | None:
+    """Return stored instants as wall clocks of a zone, or wall clocks as instants, and the values of neither.
+
+    None stands for any other type, and for values that no setting stores otherwise.
+    """
+    is_text = pa.types.is_string(stored.type)
+    if not zone or not (is_text or pa.types.is_timestamp(stored.type)):
+        return None
+    texts = (stored if is_text else held_as(stored, pa.string())).view(pa.binary())
+    if lake_type == "timestamp":
+        return parse(texts, lake_type, zone=zone)
+    if lake_type != "timestamp_ntz":
+        return None
+    are_instants = as_mask(pc.ends_with(texts, pattern=b"+00:00"))
+    clocks, bad = parse(with_nulls(texts, are_instants), lake_type)
+    instants, other = parse(with_nulls(texts, ~are_instants), "timestamp")
+    both = [one for one in (bad, other) if one is not None]
+    return pc.coalesce(clocks, clocks_in(instants, zone)), np.logical_or.reduce(both) if both else None
+
+
+def _with_new_values(before: Cells, behind: Cells, lake_type: str, zone: str) -> Cells:
     """Return the values behind a step, and those that were of its new type already.
 
     They did not fit the old one.
     """
     if before.texts.null_count == len(before.texts):
         return behind
-    values, bad = read_back(before.texts, lake_type)
+    values, bad = _clocks(before.texts, lake_type, zone) or read_back(before.texts, lake_type)
     texts = pa.nulls(len(values), pa.string()) if bad is None else with_nulls(before.texts, ~bad)
     return behind.with_others(Cells.of(values, texts), as_mask(before.texts.is_valid()))
 
@@ -220,10 +244,15 @@ def _lake_type(column: SchemaColumn) -> str:
     return "string" if kind is None else kind.lake_type
 
 
-def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
-    """Return stored values as values of a type; any other value becomes a text that does not fit."""
-    values, bad = read_back(stored, lake_type)
+def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str, zone: str) -> Cells:
+    """Return stored values as values of a type; any other value becomes a text that does not fit.
+
+    A text that did not fit the type in which the values are stored becomes a value where it fits this one.
+    """
+    values, bad = _clocks(stored, lake_type, zone) or read_back(stored, lake_type)
     cells = Cells.of(values, texts)
+    if not stored.type.equals(values.type):
+        cells = _with_new_values(cells, cells, lake_type, zone)
     if bad is None:
         return cells
     shown, _ = read_back(held_as(stored, pa.string()) if not pa.types.is_binary(stored.type) else stored, "string")
@@ -232,9 +261,9 @@ def _read(stored: pa.Array, texts: pa.Array | None, lake_type: str) -> Cells:
     return replace(cells, texts=kept)
 
 
-def _in_type(cells: Cells, lake_type: str) -> Cells:
+def _in_type(cells: Cells, lake_type: str, zone: str) -> Cells:
     """Return values in the type of their lake table, which a declaration may have made another one."""
     if cells.values.type.equals(arrow_type(lake_type)):
         return cells
-    made = _read(cells.values, cells.texts, lake_type)
+    made = _read(cells.values, cells.texts, lake_type, zone)
     return Cells(made.values, made.texts, cells.unknown, cells.filled)

@@ -18,6 +18,7 @@ from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.formats import FormatSettings, FormatTraits
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -189,12 +190,12 @@ class TableChanges:
 class DecodedChanges:
     """The changes of every wanted table.
 
-    ``unsigned`` names columns with UINTn values although their type does not say so.
+    ``unsigned`` names types with UINTn values although their texts do not say so.
     """
 
     tables: tuple[TableChanges, ...]
     rejected: tuple[Rejected, ...]
-    unsigned: frozenset[tuple[TableId, str]]
+    unsigned: frozenset[TaughtType]
     unknown: Mapping[str, int]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dts_assets.model.columns import Column, decimal_arguments
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.protocol import subscribe_pb2 as pb
 
 CODECS = {"": "utf-8", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ascii": "utf-8", "binary": "utf-8",
@@ -33,7 +34,7 @@ class Expected:
 
     tables: dict[TableId, list[dict[str, Any]]] = field(default_factory=dict)
     rejected: set[int] = field(default_factory=set)
-    unsigned: set[tuple[TableId, str]] = field(default_factory=set)
+    unsigned: set[TaughtType] = field(default_factory=set)
 
 
 def changes(payloads: Sequence[bytes], tables: Mapping[TableId, tuple[Column, ...]]) -> Expected:
@@ -51,8 +52,8 @@ def changes(payloads: Sequence[bytes], tables: Mapping[TableId, tuple[Column, ..
             continue
         for row in rows:
             assert row is not None
-            for name in row.pop("unsigned"):
-                expected.unsigned.add((table, name))
+            for name, text in row.pop("unsigned"):
+                expected.unsigned.add(TaughtType(table, name, text))
             expected.tables.setdefault(table, []).append(row)
     return expected
 
@@ -86,10 +87,9 @@ def _cell(made: dict[str, Any], side: str, column: Column, data: Any, original: 
     if data.dataType == pb.NA:
         made["absent"].append(f"{side}.{column.name}")
         return
-    if data.dataType in (pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64) and not re.search(
-        "unsigned|zerofill", original.lower()
-    ):
-        made["unsigned"].append(column.name)
+    is_unsigned = data.dataType in (pb.UINT8, pb.UINT16, pb.UINT32, pb.UINT64)
+    if is_unsigned and re.match(r"\s*(int|integer|bigint)\b(?!.*(unsigned|zerofill))", original.lower()):
+        made["unsigned"].append((column.name, original))
     if data.dataType in (pb.STRING, pb.BYTES):
         raw, charset = data.bv, data.charset
     elif data.dataType in range(pb.NA):

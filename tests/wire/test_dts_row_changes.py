@@ -13,6 +13,7 @@ import pytest
 from dts_assets.model.columns import Column
 from dts_assets.model.problems import Reason
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.dts_protobuf import DtsProtobuf, Engine
 from dts_assets.wire.format import DecodedChanges
@@ -232,6 +233,15 @@ def test_poison_is_rejected_with_its_row_and_the_rest_decodes(wire: DtsProtobuf)
     ]
 
 
+def test_the_text_of_a_type_is_named_that_unsigned_values_came_with(wire: DtsProtobuf) -> None:
+    first = dml([KEY, ("n", "int(10)")], [([], [number("1"), number("7", pb.INT32)])])
+    second = dml([KEY, ("n", "bigint(20)")], [([], [number("2"), number("7", pb.UINT64)])])
+    for entries in ((first, second), (second, first)):
+        decoded = wire.changes(batch(*entries), {ORDERS: _columns(("id", "int"), ("n", "bigint"))})
+        assert decoded.unsigned == {TaughtType(ORDERS, "n", "bigint(20)")}
+        assert sorted(row["after"]["n"] for row in _rows(decoded)) == [7, 7]
+
+
 def test_an_operation_that_is_not_known_is_rejected(wire: DtsProtobuf) -> None:
     decoded = wire.changes(batch(dml([KEY], [([], [number("1")])], operation=9)), {ORDERS: _columns(("id", "int"))})
     assert [one.reason for one in decoded.rejected] == [Reason.UNKNOWN_OPERATION]
@@ -239,12 +249,14 @@ def test_an_operation_that_is_not_known_is_rejected(wire: DtsProtobuf) -> None:
 
 
 def test_unsigned_values_of_columns_that_do_not_say_so_are_named(wire: DtsProtobuf) -> None:
-    columns = [KEY, ("plain", "int(10)"), ("said", "int(10) unsigned")]
-    made = dml(columns, [([], [number("1"), number("4000000000", pb.UINT32), number("4000000000", pb.UINT32)])])
-    decoded = wire.changes(batch(made), {ORDERS: _columns(("id", "int"), ("plain", "int"), ("said", "bigint"))})
-    assert decoded.unsigned == {(ORDERS, "plain")}
+    columns = [KEY, ("plain", "int(10)"), ("said", "int(10) unsigned"), ("tiny", "tinyint(3)")]
+    large, small = number("4000000000", pb.UINT32), number("200", pb.UINT8)
+    made = dml(columns, [([], [number("1"), large, large, small])])
+    kinds = _columns(("id", "int"), ("plain", "int"), ("said", "bigint"), ("tiny", "int"))
+    decoded = wire.changes(batch(made), {ORDERS: kinds})
+    assert decoded.unsigned == {TaughtType(ORDERS, "plain", "int(10)")}  # an int holds every unsigned tinyint
     (row,) = _rows(decoded)
-    assert row["after"] == {"id": 1, "plain": None, "said": 4_000_000_000}
+    assert row["after"] == {"id": 1, "plain": None, "said": 4_000_000_000, "tiny": 200}
     assert row["invalid"] == {"after.plain": "4000000000"}
 
 

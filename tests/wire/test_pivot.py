@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.protocol import subscribe_pb2 as pb
 from dts_assets.wire.columns import gathering
 from dts_assets.wire.dts_protobuf import DtsProtobuf
@@ -75,7 +76,7 @@ def _facts(found: DecodedChanges) -> object:
 def _one_by_one(entries: list[pb.Entry]) -> object:
     """Return the facts of entries that are decoded one by one."""
     rows: dict[TableId, list[dict[str, object]]] = {}
-    unsigned: frozenset[tuple[TableId, str]] = frozenset()
+    unsigned: frozenset[TaughtType] = frozenset()
     unknown: Counter[str] = Counter()
     for entry in entries:
         found = WIRE.changes(batch(entry), TABLES)

@@ -157,12 +157,27 @@ def _instants_in(texts: pa.Array, *, zone: str) -> pa.Array:
 
 
 def _in_zone(clocks: pa.Array, zone: str) -> pa.Array:
+    ahead = _ahead(zone)
+    if ahead is None:
+        return pc.assume_timezone(clocks, zone, ambiguous="raise", nonexistent="raise").view(_UTC)
+    return pc.subtract(clocks, ahead).view(_UTC)
+
+
+def clocks_in(instants: pa.Array, zone: str) -> pa.Array:
+    """Return the wall clocks that a zone shows at instants."""
+    ahead = _ahead(zone)
+    if ahead is None:
+        return pc.local_timestamp(instants.view(pa.timestamp("us", zone)))
+    return pc.add(instants.view(pa.timestamp("us")), ahead)
+
+
+def _ahead(zone: str) -> pa.Scalar | None:
+    """Return how far a zone such as ``+08:00`` is ahead of UTC; None for one with a name."""
     offset = _OFFSET.fullmatch(zone)
     if offset is None:
-        return pc.assume_timezone(clocks, zone, ambiguous="raise", nonexistent="raise").view(_UTC)
+        return None
     minutes = int(offset.group(2)) * 60 + int(offset.group(3))
-    ahead = pa.scalar(timedelta(minutes=-minutes if offset.group(1) == "-" else minutes), pa.duration("us"))
-    return pc.subtract(clocks, ahead).view(_UTC)
+    return pa.scalar(timedelta(minutes=-minutes if offset.group(1) == "-" else minutes), pa.duration("us"))
 
 
 def two_complement(values: pa.Array) -> pa.Array:

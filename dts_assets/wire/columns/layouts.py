@@ -14,14 +14,13 @@ from dts_assets.model.columns import Column, mysql_type
 from dts_assets.model.postgresql_types import postgresql_type
 from dts_assets.wire.columns.buffers import Bools
 from dts_assets.wire.columns.casts import arrow_type
-from dts_assets.wire.columns.table_rows import ColumnList, carried_by, json_by, keys_of
+from dts_assets.wire.columns.table_rows import ColumnList, carried_by, json_by, keys_of, signed_text
 
 _NUMBER_TYPES = re.compile(
     r"\s*(tiny|small|medium|big)?int|\s*(integer|decimal|numeric|dec|fixed|float|double|real|bit|year)\b", re.I
 )
 _BIT = re.compile(r"\s*bit\b", re.I)
 _CLOCK = re.compile(r"\s*(datetime|date)\b", re.I)
-_UNSIGNED = re.compile(r"unsigned|zerofill", re.I)
 
 
 UNCARRIED = 1 << 30
@@ -52,8 +51,10 @@ class Layout:
     """The columns of a table by bucket, the columns that no event carries, and the images' Arrow type.
 
     Each of ``buckets`` has one column, with its number in ``columns``. ``positions`` (a row for each column list) are its places
-    in events, :data:`UNCARRIED` where an event does not carry it, and ``signed`` marks a type text that does not say unsigned.
-    ``joined`` marks columns whose values are read by the types of their own events: each has a bucket for every such type.
+    in events, :data:`UNCARRIED` where an event does not carry it. ``signed`` marks types of whole numbers that say no sign, and
+    ``texts`` has their texts.
+    ``joined`` marks columns whose values are read by the types of their own events, or learn the sign of these: each has a bucket
+    for every such type.
     ``keys`` has the primary key that each column list tells, ``carried`` the digest of its columns, ``json`` its columns of JSON.
     """
 
@@ -62,6 +63,7 @@ class Layout:
     columns: npt.NDArray[np.int32]
     positions: npt.NDArray[np.int32]
     signed: Bools
+    texts: tuple[str, ...]
     uncarried: tuple[int, ...]
     joined: Bools
     keys: tuple[tuple[str, ...], ...]
@@ -80,23 +82,25 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         if not found:
             uncarried.append(number)
             continue
-        kinds = {column.own_type(shape.original_type) for _, shape in found} if column.own_types else {column.type}
-        if kinds != {column.type}:
+        by_kind: dict[tuple[str, str], list[str]] = {}
+        for text in (shape.original_type for _, shape in found):
+            by_kind.setdefault((column.own_type(text), signed_text(text)), []).append(text)
+        if len(by_kind) > 1 or next(iter(by_kind))[0] != column.type:
             joined.add(number)
-        for kind in sorted(kinds):
-            originals = [one.original_type for _, one in found if column.own_type(one.original_type) == kind]
+        for (kind, signed), originals in sorted(by_kind.items()):
             # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
             original = next((one for one in originals if mysql_type(one) or postgresql_type(one)), originals[0])
             members.append(
-                _Member(number, column, kind, _bucket_of(kind, original), _UNSIGNED.search(original) is None)
+                _Member(number, column, kind, _bucket_of(kind, original), signed)
             )
-    positions = [[one.position(member.column, member.kind) for member in members] for one in lists]
+    positions = [[one.position(member.column, member.kind, member.signed) for member in members] for one in lists]
     return Layout(
         struct_type(columns),
         tuple(member.bucket for member in members),
         np.asarray([member.number for member in members], np.int32),
         np.asarray([[UNCARRIED if at is None else at for at in mine] for mine in positions], np.int32),
-        np.asarray([member.signed for member in members], np.bool_),
+        np.asarray([bool(member.signed) for member in members], np.bool_),
+        tuple(member.signed for member in members),
         tuple(uncarried),
         np.asarray([member.number in joined for member in members], np.bool_),
         keys_of(lists, columns),
@@ -107,13 +111,13 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A column in a bucket by its number, with the lake type of its values there."""
+    """A column in a bucket by its number, with the lake type of its values there, and the text of a type without a sign."""
 
     number: int
     column: Column
     kind: str
     bucket: Bucket
-    signed: bool
+    signed: str
 
 
 def _bucket_of(kind: str, original: str) -> Bucket:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
 from dts_assets.wire.columns.buffers import Bools, bitmap, spread
 from dts_assets.wire.columns.casts import parse, two_complement
 from dts_assets.wire.columns.gathering import Gathered, Work, gathering
@@ -81,16 +81,14 @@ From their bytes, the bucket, the image and their numbers in it follows a result
 
 def pivot(
     tables: Sequence[TableRows], before: Image, after: Image, beside: pa.RecordBatch, *, reading: Reading = typed_values
-) -> tuple[tuple[TableChanges, ...], frozenset[tuple[TableId, str]]]:
-    """Return the changes of every table, and the columns with unexpected unsigned values.
-
-    Those are columns whose type does not say that it is unsigned. ``tables`` have at least one row each and follow one another in
+) -> tuple[tuple[TableChanges, ...], frozenset[TaughtType]]:
+    """Return the changes of every table, and the types with unexpected unsigned values. ``tables`` have at least one row each and follow one another in
     the rows of the images.
     """
     made = [_Table(rows, layout_of(rows.lists, rows.columns), ValueNotes(rows.columns), ({}, {})) for rows in tables]
     images = (before, after)
     children: list[Children] = [[[None] * len(rows.columns) for rows in tables] for _ in images]
-    unsigned: set[tuple[TableId, str]] = set()
+    unsigned: set[TaughtType] = set()
     if made:
         plan = gathering(tables, [table.layout for table in made], images)
         for side, image in enumerate(images):
@@ -121,7 +119,7 @@ def _fill(
     side: int,
     tables: Sequence[_Table],
     children: Children,
-    unsigned: set[tuple[TableId, str]],
+    unsigned: set[TaughtType],
     reading: Reading,
 ) -> None:
     """Parse the values of a bucket, and give every table its columns."""
@@ -169,15 +167,16 @@ def _note(
 
 
 def _note_unsigned(
-    work: Work, kinds: npt.NDArray[np.uint8], tables: Sequence[_Table], unsigned: set[tuple[TableId, str]]
+    work: Work, kinds: npt.NDArray[np.uint8], tables: Sequence[_Table], unsigned: set[TaughtType]
 ) -> None:
     columns = work.columns
     if not columns.signed.any():
         return
     found = columns.signed & np.logical_or.reduceat((kinds & UNSIGNED) != 0, work.starts)
     for place in np.flatnonzero(found).tolist():
-        rows = tables[columns.tables[place]].rows
-        unsigned.add((rows.table, rows.columns[columns.columns[place]].name))
+        one = tables[columns.tables[place]]
+        name, text = one.rows.columns[columns.columns[place]].name, one.layout.texts[columns.numbers[place]]
+        unsigned.add(TaughtType(one.rows.table, name, text))
 
 
 def _structs(tables: Sequence[_Table], side: int, image: Image, children: Children) -> Iterator[pa.StructArray]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dts_assets.model.columns import Column, ColumnShape, is_json
+from dts_assets.model.columns import Column, ColumnShape, is_json, mysql_type
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.tables import TableId
 from dts_assets.wire.format import ToldKeys
@@ -32,10 +32,20 @@ class ColumnList:
         number = next((one for one in numbers if one is not None), None)
         return None if number is None else (number, self.columns[number])
 
-    def position(self, column: Column, kind: str) -> int | None:
-        """Return a column's position if its values are read by a lake type; None without it."""
+    def position(self, column: Column, kind: str, signed: str) -> int | None:
+        """Return a column's position if its values are read by a lake type; None without it.
+
+        ``signed`` is the type's text where it should be one of whole numbers that says no sign, else empty.
+        """
         place = self.place(column)
-        return None if place is None or column.own_type(place[1].original_type) != kind else place[0]
+        if place is None or signed_text(place[1].original_type) != signed:
+            return None
+        return None if column.own_type(place[1].original_type) != kind else place[0]
+
+
+def signed_text(original_type: str) -> str:
+    """Return the text of a source type whose values may turn out to be unsigned and need a wider type; else an empty one."""
+    return original_type if mysql_type(original_type) != mysql_type(original_type, unsigned=True) else ""
 
 
 def list_of(shapes: tuple[ColumnShape, ...]) -> ColumnList | None:

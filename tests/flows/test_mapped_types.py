@@ -1,0 +1,79 @@
+"""Columns of mapped types behind a MODIFY: they have the server's values, those that the mapped type did not hold among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dts_assets.protocol import subscribe_pb2 as pb
+from tests import dts_messages
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import DATABASE, Ddl, Dml, Source
+from tests.flows.source_tables import INT, TEXT, UNSIGNED, WALL_CLOCK, Field, Kind, Row, Table
+from tests.tiers import chosen
+
+TINY = Kind("tinyint(1)", lambda value: dts_messages.number(value, pb.INT8), INT.make)
+WIDE = Kind("decimal(30,0)", lambda value: dts_messages.number(value, pb.DECIMAL), INT.make)
+MAPPINGS = ["tinyint1-to-boolean", "bigint-unsigned-to-bigint", "datetime-to-timestamp"]
+MOST = Decimal((1 << 64) - 1)
+
+
+def modified() -> tuple[Source, list[Row]]:
+    """Rows of mapped types, each column's MODIFY, and changes of some rows behind it; the rows of the server at the end."""
+    fields = [Field("id", INT, True), Field("flag", TINY), Field("big", UNSIGNED), Field("at", WALL_CLOCK), Field("note", TEXT)]
+    table = Table("items", list(fields))
+    source = short_source(table)
+    source.transaction(
+        border(0) + SECOND,
+        Ddl(
+            "CREATE TABLE `items` (`id` int NOT NULL PRIMARY KEY, `flag` tinyint(1), `big` bigint unsigned, `at` datetime(6), "
+            "`note` varchar(80))"
+        ),
+    )
+    clocks = [datetime(2026, 1, 5, 10, 0, 0, 500), datetime(2026, 10, 25, 2, 30), datetime(2026, 3, 29, 2, 30), None]
+    rows: list[Row] = [
+        {"id": n, "flag": flag, "big": big, "at": at, "note": None}
+        for n, (flag, big, at) in enumerate(
+            zip([2, 1, 0, None], [MOST, Decimal(7), Decimal(1 << 63), None], clocks, strict=True)
+        )
+    ]
+    source.transaction(border(0) + 2 * SECOND, Dml(table, [(None, row) for row in rows]))
+    source.checkpoint(border(0) + 5 * SECOND)
+    source.transaction(
+        border(1) + SECOND,
+        Ddl("ALTER TABLE `items` MODIFY `flag` int, MODIFY `big` decimal(30,0), MODIFY `at` varchar(40)"),
+    )
+    table.columns[1:4] = [Field("flag", INT), Field("big", WIDE), Field("at", TEXT)]
+    shown = [
+        {**row, "at": None if row["at"] is None else row["at"].strftime("%Y-%m-%d %H:%M:%S.%f")} for row in rows
+    ]
+    source.rows["items"] = {(row["id"],): row for row in shown}
+    source.transaction(border(1) + 2 * SECOND, Dml(table, [(shown[1], {**shown[1], "note": "seen", "flag": 3})]))
+    shown[1] = {**shown[1], "note": "seen", "flag": 3}
+    source.checkpoint(border(1) + 5 * SECOND)
+    return source, shown
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", chosen([(), (0, 1), (1, 0), (0, 1, 0)], 2))
+def test_mapped_values_are_the_servers_behind_a_modify(order: Sequence[int], tmp_path: Path) -> None:
+    source, expected = modified()
+    harness = open_short(
+        bench_in_process(tmp_path, "mapped"), tmp_path / "capture", source.messages, windows=2, type_mapping=MAPPINGS,
+        source_time_zone="Europe/Berlin",
+    )  # fmt: skip
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    rows = sorted(harness.rows("snapshot", DATABASE, "items"), key=lambda row: row["id"])
+    assert [row["_invalid"] for row in rows] == [None] * 4
+    found: list[dict[str, Any]] = [{name: row[name] for name in expected[0]} for row in rows]
+    assert found == expected
