@@ -327,7 +327,9 @@ class ChangelogDecoder:
             decoded, made = found
             for rows in made:
                 self._write(rows)
-            self.unsigned |= {replace(one, table=self._routes.table(one.table) or one.table) for one in decoded.unsigned}
+            self.unsigned |= {
+                replace(one, table=self._routes.table(one.table) or one.table) for one in decoded.unsigned
+            }
             self.unknown.update(decoded.unknown)
             for rejection in decoded.rejected:
                 self._reject(rejection, some)

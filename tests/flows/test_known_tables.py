@@ -11,16 +11,19 @@ from typing import Any, cast
 
 import pytest
 
-from dts_assets.flows.known_tables import known_tables, register_counted, register_shapes
+from dts_assets.flows.known_tables import known_tables, register_counted, register_shapes, widen_unsigned
 from dts_assets.flows.lake_shapes import stored_shapes
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.taught_types import TAUGHT_PROPERTY
 from dts_assets.model.column_rules import no_rule
-from dts_assets.model.columns import Column, ColumnShape
+from dts_assets.model.columns import Column, ColumnShape, mysql_type
 from dts_assets.model.key_periods import KeyPeriod, list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.routes import NO_ROUTES
 from dts_assets.model.tables import TableId
+from dts_assets.model.taught_types import TaughtType
+from dts_assets.model.type_mappings import TypeMapping, mapped_type
 from dts_assets.store.registry import RegisteredColumn, RegisteredTable, merge_registry, read_registry
 from tests.flows.history import border
 
@@ -58,7 +61,8 @@ def pipeline_of(
             traits=SimpleNamespace(ignores_case=ignores_case),
         ),
         name="bank",
-        lake=SimpleNamespace(identity=lambda _: lake),
+        lake=SimpleNamespace(identity=lambda _: lake, table=lambda path: None),
+        table_path=lambda layer, table: (layer, *table.path),
         ledger=SimpleNamespace(
             table_shapes=lambda windows=None: rows,
             window_tables=lambda windows=None: counts,
@@ -234,3 +238,68 @@ def test_a_shape_that_comes_again_is_the_last_one(tmp_path: Path) -> None:
     )
     register_shapes(pipeline, stored_shapes([one, other]))
     assert {column.name: column.is_key for column in known_tables(pipeline)[ITEMS]} == {"id": True, "note": False}
+
+
+def of_mysql(registry: Path, rows: list[TableShapeRow], *mappings: TypeMapping, taught: str | None = None) -> Pipeline:
+    """A subscription to a MySQL, whose changelogs have a note of taught types."""
+    made: Any = pipeline_of(registry, rows)
+    made.format = SimpleNamespace(
+        column_type=lambda original, *, unsigned, table: mysql_type(original, unsigned=unsigned) or "string"
+    )
+    made.settings.mapped_type = lambda _, original, kind: mapped_type(original, kind, mappings)
+    if taught is not None:
+        made.lake.table = lambda path: SimpleNamespace(properties={TAUGHT_PROPERTY: taught})
+    return cast(Pipeline, made)
+
+
+LARGE = "bigint(20)"
+TAUGHT = {ITEMS: (Column("n", "decimal(20,0)", False, own_types=((LARGE, "decimal(20,0)"),)),)}
+
+
+def test_a_type_that_values_taught_stays_when_its_table_is_met_again(tmp_path: Path) -> None:
+    rows = [shape(0, 0, 10, LARGE), shape(0, 1, 50, LARGE)]
+    pipeline = of_mysql(tmp_path / "registry.json", rows)
+    register_shapes(pipeline, stored_shapes(rows[:1]))
+    assert known_tables(pipeline) == {ITEMS: (Column("n", "bigint", False),)}
+    assert widen_unsigned(pipeline, [TaughtType(ITEMS, "n", LARGE)])
+    assert known_tables(pipeline) == TAUGHT
+    for some in (rows[1:], rows):
+        register_shapes(pipeline, stored_shapes(some))
+        assert known_tables(pipeline) == TAUGHT
+    assert not widen_unsigned(pipeline, [TaughtType(ITEMS, "n", LARGE)])
+
+
+def test_a_lost_registry_knows_what_values_taught(tmp_path: Path) -> None:
+    rows = [shape(0, 0, 10, LARGE)]
+    assert known_tables(of_mysql(tmp_path / "r.json", rows, taught='{"n": ["bigint(20)"]}')) == TAUGHT
+
+
+def test_a_registry_that_had_no_place_for_taught_types_keeps_them(tmp_path: Path) -> None:
+    rows = [shape(0, 0, 10, LARGE)]
+    before = RegisteredTable(ITEMS, (RegisteredColumn("n", LARGE, "decimal(20,0)", False),))
+    merge_registry(tmp_path / "registry.json", [before], lake="this")
+    pipeline = of_mysql(tmp_path / "registry.json", rows)
+    register_shapes(pipeline, stored_shapes(rows))
+    assert known_tables(pipeline) == TAUGHT
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_values_teach_does_not_depend_on_the_order(order: tuple[int, ...], tmp_path: Path) -> None:
+    """Types are met in any order, and each of them teaches its sign when it is met."""
+    rows = [shape(0, 0, 10, LARGE), shape(0, 1, 50, "int(10)"), shape(0, 2, 90, "varchar(9)")]
+    pipeline = of_mysql(tmp_path / "registry.json", rows)
+    for number in order:
+        register_shapes(pipeline, stored_shapes([rows[number]]))
+        (column,) = rows[number].columns
+        widen_unsigned(pipeline, [TaughtType(ITEMS, "n", column.original_type)])
+    own = ((LARGE, "decimal(20,0)"), ("int(10)", "bigint"))
+    assert known_tables(pipeline) == {ITEMS: (Column("n", "string", False, own_types=own),)}
+
+
+def test_a_mapped_type_is_one_of_several_when_its_table_is_met_again(tmp_path: Path) -> None:
+    rows = [shape(0, 0, 10, "tinyint(1)"), shape(0, 1, 50, "int(11)")]
+    pipeline = of_mysql(tmp_path / "registry.json", rows, TypeMapping.TINYINT1_TO_BOOLEAN)
+    for some in (rows[1:], rows[:1], rows[:1], rows):
+        register_shapes(pipeline, stored_shapes(some))
+    own = (("int(11)", "int"), ("tinyint(1)", "boolean"))
+    assert known_tables(pipeline) == {ITEMS: (Column("n", "string", False, own_types=own),)}

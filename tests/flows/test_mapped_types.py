@@ -27,7 +27,13 @@ MOST = Decimal((1 << 64) - 1)
 
 def modified() -> tuple[Source, list[Row]]:
     """Rows of mapped types, each column's MODIFY, and changes of some rows behind it; the rows of the server at the end."""
-    fields = [Field("id", INT, True), Field("flag", TINY), Field("big", UNSIGNED), Field("at", WALL_CLOCK), Field("note", TEXT)]
+    fields = [
+        Field("id", INT, True),
+        Field("flag", TINY),
+        Field("big", UNSIGNED),
+        Field("at", WALL_CLOCK),
+        Field("note", TEXT),
+    ]
     table = Table("items", list(fields))
     source = short_source(table)
     source.transaction(
@@ -51,9 +57,7 @@ def modified() -> tuple[Source, list[Row]]:
         Ddl("ALTER TABLE `items` MODIFY `flag` int, MODIFY `big` decimal(30,0), MODIFY `at` varchar(40)"),
     )
     table.columns[1:4] = [Field("flag", INT), Field("big", WIDE), Field("at", TEXT)]
-    shown = [
-        {**row, "at": None if row["at"] is None else row["at"].strftime("%Y-%m-%d %H:%M:%S.%f")} for row in rows
-    ]
+    shown = [{**row, "at": None if row["at"] is None else row["at"].strftime("%Y-%m-%d %H:%M:%S.%f")} for row in rows]
     source.rows["items"] = {(row["id"],): row for row in shown}
     source.transaction(border(1) + 2 * SECOND, Dml(table, [(shown[1], {**shown[1], "note": "seen", "flag": 3})]))
     shown[1] = {**shown[1], "note": "seen", "flag": 3}

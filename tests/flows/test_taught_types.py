@@ -44,8 +44,10 @@ def shown(harness: Harness) -> tuple[Any, ...]:
     return types, own, changes, hashes, snapshot, invalid, harness.pipeline.ledger.paused_tables()
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("order", chosen(list(permutations(range(3))), 1))
-def test_a_type_that_values_taught_stays(order: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_type_that_values_taught_stays(order: tuple[int, ...], lost: bool, tmp_path: Path) -> None:
     _, messages = lives(*LIFE)
     whole = open_short(bench_in_process(tmp_path / "a", "whole"), tmp_path / "capture", messages, windows=3)
     whole.all()
@@ -55,5 +57,7 @@ def test_a_type_that_values_taught_stays(order: tuple[int, ...], tmp_path: Path)
     for window in order:
         other.all(window)
         assert not other.pipeline.ledger.paused_tables()
+        if lost:
+            other.pipeline.settings.registry_path.unlink()
     other.settle()
     assert shown(other) == shown(whole)

@@ -162,7 +162,9 @@ def test_stored_values_get_the_texts_that_new_changes_have(kind: str) -> None:
         assert direct.null_count == 1
         for last in (one for one in _KINDS if joined_type(wide, one) == one):
             assert held_as(direct, arrow_type(last)).equals(held_as(some, arrow_type(last))), (kind, wide, last)
-        is_promoted = kind != "float" and wide not in ("string", "binary") and wide[:7] in (kind[:7], "bigint", "double")
+        is_promoted = (
+            kind != "float" and wide not in ("string", "binary") and wide[:7] in (kind[:7], "bigint", "double")
+        )
         assert reads_alike(kind, wide) == (kind == wide or is_promoted), (kind, wide)
 
 

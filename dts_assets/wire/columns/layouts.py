@@ -90,9 +90,7 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
         for (kind, signed), originals in sorted(by_kind.items()):
             # A type that nobody knows, as a damaged message may have it, says nothing of the other messages.
             original = next((one for one in originals if mysql_type(one) or postgresql_type(one)), originals[0])
-            members.append(
-                _Member(number, column, kind, _bucket_of(kind, original), signed)
-            )
+            members.append(_Member(number, column, kind, _bucket_of(kind, original), signed))
     positions = [[one.position(member.column, member.kind, member.signed) for member in members] for one in lists]
     return Layout(
         struct_type(columns),

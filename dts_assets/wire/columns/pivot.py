@@ -82,8 +82,9 @@ From their bytes, the bucket, the image and their numbers in it follows a result
 def pivot(
     tables: Sequence[TableRows], before: Image, after: Image, beside: pa.RecordBatch, *, reading: Reading = typed_values
 ) -> tuple[tuple[TableChanges, ...], frozenset[TaughtType]]:
-    """Return the changes of every table, and the types with unexpected unsigned values. ``tables`` have at least one row each and follow one another in
-    the rows of the images.
+    """Return the changes of every table, and the types with unexpected unsigned values.
+
+    ``tables`` have at least one row each and follow one another in the rows of the images.
     """
     made = [_Table(rows, layout_of(rows.lists, rows.columns), ValueNotes(rows.columns), ({}, {})) for rows in tables]
     images = (before, after)
