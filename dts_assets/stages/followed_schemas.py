@@ -114,10 +114,11 @@ class FollowedTable:
 
     @property
     def digest(self) -> str:
-        """A digest that is equal exactly if the states, the origins and the policy are."""
+        """A digest that is equal exactly if the states, the origins, the policy and the zone are."""
         states = [repr((one.position, one.schema, one.changes)) for one in self.states]
         policy = [self.policy.value] if self.policy.shapes_columns else []
-        text = "\n".join([*states, repr(self.origins), self.moved_rows, *policy])
+        zone = [f"clocks of {self.zone}"] if self.zone else []
+        text = "\n".join([*states, repr(self.origins), self.moved_rows, *policy, *zone])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def key_parts(self, told: Iterable[KeySpan], *, since: int) -> tuple[KeyPart, ...]:
