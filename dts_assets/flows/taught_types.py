@@ -1,4 +1,4 @@
-"""The types that values taught stand beside the changelogs that have the values: a lost registry gets them back."""
+"""The types that values taught stand beside their changelogs, so that a lost registry gets them back."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dts_assets.model.tables import TableId
 
 @dataclass(frozen=True, slots=True)
 class TaughtType:
-    """A type of a column that has unsigned values although its text, such as ``bigint(20)``, does not say so."""
+    """A type of a column with unsigned values whose text, such as ``bigint(20)``, does not say so."""
 
     table: TableId
     column: str

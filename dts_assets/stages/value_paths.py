@@ -208,7 +208,7 @@ def followed(
 
 
 def _clocks(stored: pa.Array, lake_type: str, zone: str) -> tuple[pa.Array, Mask | None] | None:
-    """Return stored instants as wall clocks of a zone, or wall clocks as instants, and the values of neither.
+    """Return stored instants as wall clocks of a zone, or the reverse, and the values of neither.
 
     None stands for any other type, and for values that no setting stores otherwise.
     """

@@ -109,7 +109,10 @@ def layout_of(lists: tuple[ColumnList, ...], columns: tuple[Column, ...]) -> Lay
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A column in a bucket by its number, with the lake type of its values there, and the text of a type without a sign."""
+    """A column in a bucket by its number, with the lake type of its values there.
+
+    ``signed`` is as in :class:`Layout` ``texts``.
+    """
 
     number: int
     column: Column

@@ -44,7 +44,7 @@ class ColumnList:
 
 
 def signed_text(original_type: str) -> str:
-    """Return the text of a source type whose values may turn out to be unsigned and need a wider type; else an empty one."""
+    """Return the text of a source type that unsigned values would widen; empty for any other type."""
     return original_type if mysql_type(original_type) != mysql_type(original_type, unsigned=True) else ""
 
 
