@@ -105,7 +105,9 @@ def _facts(harness: Harness) -> dict[str, Any]:
 
 
 def _windows(harness: Harness) -> Iterator[tuple[Window, ...]]:
-    yield from ((window,) for window in harness.pipeline.grid.until(harness.pipeline.settings.window.end))
+    end = harness.pipeline.settings.window.end
+    assert end is not None, "the capture has an end"
+    yield from ((window,) for window in harness.pipeline.grid.until(end))
 
 
 def _steps(harness: Harness, windows: tuple[Window, ...]) -> tuple[Callable[[], object], ...]:

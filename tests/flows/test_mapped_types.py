@@ -16,7 +16,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
-from tests.flows.source_tables import INT, TEXT, UNSIGNED, WALL_CLOCK, Field, Kind, Row, Table
+from tests.flows.source_tables import INT, TEXT, UNSIGNED, WALL_CLOCK, Field, Kind, Table
 from tests.tiers import chosen
 
 TINY = Kind("tinyint(1)", lambda value: dts_messages.number(value, pb.INT8), INT.make)
@@ -25,7 +25,7 @@ MAPPINGS = ["tinyint1-to-boolean", "bigint-unsigned-to-bigint", "datetime-to-tim
 MOST = Decimal((1 << 64) - 1)
 
 
-def modified() -> tuple[Source, list[Row]]:
+def modified() -> tuple[Source, list[dict[str, Any]]]:
     """Rows of mapped types, each column's MODIFY, and changes of some rows behind it; the rows of the server at the end."""
     fields = [
         Field("id", INT, True),
@@ -44,7 +44,7 @@ def modified() -> tuple[Source, list[Row]]:
         ),
     )
     clocks = [datetime(2026, 1, 5, 10, 0, 0, 500), datetime(2026, 10, 25, 2, 30), datetime(2026, 3, 29, 2, 30), None]
-    rows: list[Row] = [
+    rows: list[dict[str, Any]] = [
         {"id": n, "flag": flag, "big": big, "at": at, "note": None}
         for n, (flag, big, at) in enumerate(
             zip([2, 1, 0, None], [MOST, Decimal(7), Decimal(1 << 63), None], clocks, strict=True)
