@@ -17,6 +17,7 @@ from dts_assets.flows.copies import Copying, hold
 from dts_assets.flows.database_copies import copy_from_database, server_of
 from dts_assets.flows.file_copies import copy_from_files, tables_of_files
 from dts_assets.flows.kept_copies import lost_copies
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.server_identity import require_server
@@ -70,6 +71,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
     """
     pipeline = work.pipeline
     pipeline.check_shape()
+    known_tables(pipeline)  # it says whether there are sets
     done, there, failed = list[CopiedTable](), list[TableId](), dict[TableId, str]()
     before = _copied(pipeline)
     with ExitStack() as opened:
@@ -82,6 +84,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
                 there.append(table)
                 continue
             try:
+                _refuse_sets(pipeline, table)
                 with hold(work, table):
                     # Whoever had the lease has perhaps copied the table since the first look.
                     if kind is CopyKind.BOOTSTRAP and table in _copied(pipeline):
@@ -117,6 +120,17 @@ def _found(work: Copying, opened: ExitStack) -> Iterator[tuple[TableId, Callable
     for one in tables_of_files(work):
         if takes(one.table):
             yield one.table, partial(copy_from_files, work, one)
+
+
+def _refuse_sets(pipeline: Pipeline, table: TableId) -> None:
+    """Refuse a table of which every set of a TDSQL has a part.
+
+    Raises:
+        CopyError: Messages tell the sets of rows, and the copy would not.
+    """
+    if pipeline.settings.routes.by_set:
+        what = "its rows are those of several sets of a TDSQL, and a copy does not tell the set of a row"
+        raise CopyError(str(table), what, "let its rows come by the topic")
 
 
 def _is_named(work: Copying, table: TableId) -> bool:

@@ -406,7 +406,13 @@ def _commit(
     )
     shapes = [
         TableShapeRow(
-            cell.kafka_partition, cell.window.start, shape.table, shape.columns, position, code_version=CODE_VERSION
+            cell.kafka_partition,
+            cell.window.start,
+            shape.table.of_all_sets,
+            shape.columns,
+            position,
+            CODE_VERSION,
+            shape.table.source_set or None,
         )
         for cell, result in results.items()
         for shape, position in result.shapes.items()

@@ -28,9 +28,17 @@ from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
 from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
-from dts_assets.stages.row_origins import RowOrigin, RowOrigins, moved_changes, name_changes, row_origins
+from dts_assets.stages.row_origins import (
+    RowOrigin,
+    RowOrigins,
+    moved_changes,
+    name_changes,
+    origins_in_set,
+    row_origins,
+)
 from dts_assets.stages.shard_truncations import Shard
-from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
+from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history
+from dts_assets.wire.ddl.set_histories import NO_HISTORIES, Histories, histories_by_set
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
 
@@ -95,18 +103,22 @@ class FollowedTables:
         Anything has told of it then, and no statement has removed it since. A merged table exists as long as one of its shards
         does.
         """
-        histories, names = self._histories(frontier), self._known.get(table, (table,))
-        told = [states for name in names if (states := histories.get(name))]
+        histories = self._histories_of_sets(frontier).values()
+        names = {one.of_all_sets for one in self._known.get(table, (table,))}
+        told = [states for mine in histories for name in names if (states := mine.get(name))]
         return any(states[-1].schema is not None for states in told)
 
     def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
         """Return a merged table with the columns of its shards."""
-        histories, routes = self._histories(frontier), self.pipeline.settings.routes
-        known = {*self._columns, *self._known.get(table, ())}
+        histories, routes = self._histories_of_sets(frontier), self.pipeline.settings.routes
+        known = {*self._known.get(table, ())}
+        if not routes.by_set or len(routes.shard_columns(table)) == 1:  # else changelogs tell their rows otherwise
+            known |= self._columns.keys()
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
-        for source, states in histories.items():
+        every = ((name.of_set(one), states) for one, mine in histories.items() for name, states in mine.items())
+        for source, states in every:
             if routes.decoded_table(source) == table and routes.takes_shard(table, source):
-                rows = known_origins(row_origins(histories, source, known))
+                rows = known_origins(origins_in_set(histories[source.source_set], source, known))
                 found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
                 if found is not None:
                     shards[routes.shard(source)] = replace(found, proven_at=self._copied_at(source, frontier))
@@ -218,7 +230,12 @@ class FollowedTables:
 
     def _moved_rows(self, origins: Sequence[RowOrigin]) -> str:
         """Return a digest of the changes that rows had under earlier names, whatever files hold them."""
-        bounds = {(one.table, one.until) for one in origins if one.until is not None}
+        routes = self.pipeline.settings.routes
+        bounds = {
+            (routes.lake_table(one.table) if routes.by_set else one.table, one.until)
+            for one in origins
+            if one.until is not None
+        }
         return list_digest(moved_changes(bounds, self._ledger_rows[1]))
 
     def last_position(self, table: TableId) -> SourcePosition | None:
@@ -227,17 +244,22 @@ class FollowedTables:
         found = row_origins(histories, self.sources[table], self._columns).states
         return max((one.state.position for one in found), default=None)
 
-    def _histories(self, frontier: Frontier) -> Mapping[TableId, tuple[SchemaState, ...]]:
+    def _histories(self, frontier: Frontier) -> Histories:
+        return self._histories_of_sets(frontier).get("", NO_HISTORIES)
+
+    def _histories_of_sets(self, frontier: Frontier) -> Mapping[str, Histories]:
         if frontier not in self._by_frontier:
             held = [
                 one for one in self._statements if one.window_start and frontier.holds(one.window_start, one.position)
             ]
             told = [one for one in self._told if one.window_start and frontier.holds(one.window_start, one.first)]
-            self._by_frontier[frontier] = schema_history(held, told, rules=RULES)
+            self._by_frontier[frontier] = histories_by_set(
+                held, told, rules=RULES, by_set=self.pipeline.settings.routes.by_set
+            )
         return self._by_frontier[frontier]
 
     @cached_property
-    def _by_frontier(self) -> dict[Frontier, Mapping[TableId, tuple[SchemaState, ...]]]:
+    def _by_frontier(self) -> dict[Frontier, Mapping[str, Histories]]:
         return {}
 
     def lake_table(self, source: TableId) -> TableId:
@@ -252,7 +274,14 @@ class FollowedTables:
 
     @cached_property
     def _lake_names(self) -> Mapping[TableId, TableId]:
-        return {source: table for table, source in self._all_sources.items()}
+        routes = self.pipeline.settings.routes
+        in_sets = {
+            source: table
+            for table, sources in (self._known.items() if routes.by_set else ())
+            if len(routes.shard_columns(table)) == 1
+            for source in sources
+        }
+        return in_sets | {source: table for table, source in self._all_sources.items()}
 
     @cached_property
     def _all_sources(self) -> Mapping[TableId, TableId]:
@@ -293,8 +322,9 @@ class FollowedTables:
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
         """The shapes and counts by source tables; counts of merged tables stand by these."""
-        known: Collection[TableId] = {one for some in self._known.values() for one in some}
-        related = related_tables({*self.sources.values(), *self._shards}, known, self._statements)
+        known: Collection[TableId] = {one.of_all_sets for some in self._known.values() for one in some}
+        mine = {one.of_all_sets for one in (*self.sources.values(), *self._shards)}
+        related = related_tables(mine, known, self._statements)
         names = {self.pipeline.settings.routes.lake_table(one): one for one in related}
         shapes, counts = self.pipeline.ledger.of_tables({*related, *names})
         merged = self.pipeline.settings.routes.shard_columns

@@ -141,7 +141,9 @@ def origins_of_shards(
             if routes.takes_shard(table, origin.table):
                 own.append(ShardMove(routes.shard(origin.table), origin.since, origin.until, shard))
             else:
-                others.append((tables.lake_table(origin.table), ShardMove((), origin.since, origin.until, shard)))
+                name = tables.lake_table(origin.table)
+                own_set = (origin.table.source_set,) if routes.by_set else ()
+                others.append((name, ShardMove(own_set, origin.since, origin.until, shard)))
     found = []
     for name, moves in [(table, own), *((name, [move]) for name, move in others)]:
         path = pipeline.table_path(CHANGELOG.name, name)

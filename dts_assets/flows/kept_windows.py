@@ -33,13 +33,13 @@ def name_kept_windows(pipeline: Pipeline, place: Place, say: Callable[[str], Non
     unmakeable, path = pipeline.unmakeable(), pipeline.path("raw_windows")
     if not unmakeable.removed.rows:
         return
+    known = known_tables(pipeline)  # read first: it says whether there are sets, which settings depend on
     settings, there = pipeline.shaping_settings(), pipeline.lake.table(path)
     name, value = f"{_NAMED}.{place}", f"{CODE_VERSION} {settings}"
     if there is not None and there.properties.get(name) == value:
         return
     kept = kept_windows(pipeline.ledger.cuts(), unmakeable, settings=settings, code_version=CODE_VERSION)
     counts = pipeline.ledger.window_tables(kept.windows) if kept.windows else ()
-    known = known_tables(pipeline)
     if tables := {row.table for row in counts if row.kept and row.table in known}:
         has_rules = bool(pipeline.settings.columns)
         say(kept_sentence(kept, pipeline.name, tables, code_version=CODE_VERSION, has_rules=has_rules))

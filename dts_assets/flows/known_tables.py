@@ -80,7 +80,11 @@ def _routed(
 
     Those that were decoded once are among them for a ``lost`` registry. Beside them stand the source tables of other names.
     """
-    routes, found, sources = pipeline.settings.routes, dict[TableShape, None](), dict[TableId, set[TableId]]()
+    found, sources = dict[TableShape, None](), dict[TableId, set[TableId]]()
+    shapes = tuple(shapes)
+    if any(shape.table.source_set for shape in shapes):
+        pipeline.learn_sets()
+    routes = pipeline.settings.routes
     for shape in shapes:
         if pipeline.settings.tables.takes(shape.table) or (
             lost and not routes and pipeline.is_stored(CHANGELOG, shape.table)
@@ -117,10 +121,10 @@ def register_counted(pipeline: Pipeline, windows: Sequence[Window]) -> None:
     told: dict[tuple[datetime, TableId], set[tuple[frozenset[str], frozenset[str]]]] = {}
     for row in rows:
         names = frozenset(column.name for column in row.columns)
-        told.setdefault((row.window_start, row.table), set()).add((names, key_names(row.columns)))
+        told.setdefault((row.window_start, row.source), set()).add((names, key_names(row.columns)))
     several = {table for (_, table), some in told.items() if len(some) > 1}
     if several:
-        lake_names = {pipeline.settings.routes.lake_table(table) for table in several}
+        lake_names = {*map(pipeline.settings.routes.lake_table, several)}
         mine = [row for row in rows if pipeline.settings.routes.lake_table(row.table) in lake_names]
         register_shapes(pipeline, stored_shapes(mine, pipeline.ledger.window_tables(windows), pipeline.settings.routes))
 
@@ -167,7 +171,9 @@ def known_names(pipeline: Pipeline) -> tuple[TableId, ...]:
     tables = known_tables(pipeline)
     if not pipeline.settings.routes:
         return tuple(tables)
-    return tuple(dict.fromkeys([*tables, *(source for some in known_sources(pipeline).values() for source in some)]))
+    return tuple(
+        dict.fromkeys([*tables, *(source.of_all_sets for some in known_sources(pipeline).values() for source in some)])
+    )
 
 
 def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId, TableRules]:
@@ -267,7 +273,10 @@ def widen_unsigned(pipeline: Pipeline, taught: Iterable[TaughtType]) -> bool:
 def _registered_tables(pipeline: Pipeline) -> dict[TableId, RegisteredTable] | None:
     """Return the tables in the registry of this lake; None if there is none of it."""
     lake = pipeline.lake.identity(pipeline.name)
-    return None if lake is None else read_registry_of(pipeline.settings.registry_path, lake)
+    found = None if lake is None else read_registry_of(pipeline.settings.registry_path, lake)
+    if found and any(source.source_set for entry in found.values() for source in entry.sources):
+        pipeline.learn_sets()
+    return found
 
 
 def _merge(

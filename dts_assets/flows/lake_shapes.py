@@ -28,7 +28,7 @@ def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableSh
     if not routes:
         return rows
     return [
-        replace(row, table=routes.lake_table(row.table), columns=routed_columns(routes, row.table, row.columns))
+        replace(row, table=routes.lake_table(row.table), columns=routed_columns(routes, row.source, row.columns))
         for row in rows
         if settings.tables.takes(row.table)
     ]
@@ -41,14 +41,14 @@ def stored_shapes(
 
     Without the ``counts`` of their windows it may be another one where a server took over.
     """
-    return [TableShape(row.table, row.columns) for _, row in told_places(rows, counts, routes.named)]
+    return [TableShape(row.source, row.columns) for _, row in told_places(rows, counts, routes.named)]
 
 
 def shapes_as_told(
     pipeline: Pipeline, tables: Collection[TableId], sources: Mapping[TableId, Iterable[TableId]]
 ) -> Iterator[TableShapeRow]:
     """Yield the shapes of some lake tables, in the order in which events told them last."""
-    names = {*tables, *(source for table in tables for source in sources.get(table, ()))}
+    names = {*tables, *(source.of_all_sets for table in tables for source in sources.get(table, ()))}
     shapes, counts = pipeline.ledger.of_tables(names) if names else ([], [])
     places = told_places(shapes, counts, pipeline.settings.routes.named)
     for _, row in sorted(places, key=lambda one: one[0].end):

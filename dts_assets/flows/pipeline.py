@@ -24,6 +24,7 @@ from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Comparison, IngestWindow, RawWindow
 from dts_assets.model.message_retention import NOTHING_REMOVED, Removed
+from dts_assets.model.routes import SET_COLUMN
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import TypeMapping
@@ -122,6 +123,14 @@ class Pipeline:
     def other_tables(self) -> OtherTables:
         """Return the tables of the catalog that are asked before files of the subscription go."""
         return OtherTables(self.lake.catalog, near=self.settings.maintenance.other_tables == "near")
+
+    def learn_sets(self) -> None:
+        """Note that messages tell the sets of a TDSQL.
+
+        From now on tables have the column of the set. The registry says so, which is read before anything depends on it.
+        """
+        if not self.settings.routes.by_set:
+            object.__setattr__(self, "settings", self.settings.by_set())
 
     def cells(self, windows: Iterable[Window]) -> list[Cell]:
         """Return the cells of some windows in all Kafka partitions, window by window."""
@@ -259,6 +268,8 @@ class Pipeline:
             facts["routes"] = {"rename": list(settings.rename.items()), "merge": merges}
             if merges:  # an earlier version counted lists of columns of all shards together
                 facts["lists"] = "by shard"
+            if settings.routes.by_set:
+                facts["sets"] = SET_COLUMN
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
     def judging_settings(self) -> str:

@@ -26,12 +26,16 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     of each. Names that a statement gives and takes away again are left out; those that other statements take away, or drop,
     had rows for a while, which histories have. The new names are returned, as the lake has them.
     """
-    given = {effect.tables[-1] for effect in _renames(stored_statements(pipeline, starts))}
+    given = {
+        effect.tables[-1]
+        for _, effect in _effects(pipeline, stored_statements(pipeline, starts))
+        if effect.kind is EffectKind.RENAME_TABLE
+    }
     if not given:
         return frozenset()
     # A name that a statement of another window gave is the name of another table, whatever events told of it before.
     statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
-    effects = [(one.position, effect) for one in statements for effect in one.parsed.effects]
+    effects = [*_effects(pipeline, statements)]
     shapes, routes = _known_shapes(pipeline), pipeline.settings.routes
     told = _told(pipeline, {effect.tables[0] for _, effect in effects if effect.tables})
     there: dict[TableId, tuple[TableShape, SourcePosition]] = {}
@@ -105,10 +109,11 @@ def _columns_at(
 
 def _told(pipeline: Pipeline, tables: Collection[TableId]) -> _Told:
     routes, found = pipeline.settings.routes, dict[TableId, list[tuple[ToldPlace, TableShapeRow]]]()
-    shapes, counts = pipeline.ledger.of_tables({*tables, *map(routes.lake_table, tables)})
+    names = {one.of_all_sets for one in tables}
+    shapes, counts = pipeline.ledger.of_tables({*names, *map(routes.lake_table, tables)})
     for place, row in told_places(shapes, counts, routes.named):
-        if row.table in tables:
-            found.setdefault(row.table, []).append((place, row))
+        if row.source in tables:
+            found.setdefault(row.source, []).append((place, row))
     return {table: sorted(rows, key=lambda one: (one[0].first, repr(one[1].columns))) for table, rows in found.items()}
 
 
@@ -116,26 +121,39 @@ def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset
     """Return tables of the lake and all tables to which statements have moved their rows since."""
     routes, found = pipeline.settings.routes, set(tables)
     statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
-    for old, new in (effect.tables for effect in _renames(statements)):
+    renames = (one for _, one in _effects(pipeline, statements) if one.kind is EffectKind.RENAME_TABLE)
+    for old, new in (effect.tables for effect in renames):
         before, table = (routes.decoded_table(one) for one in (old, new))
         if before in found and table is not None:
             found.add(table)
     return frozenset(found)
 
 
-def _renames(statements: Iterable[SourceStatement]) -> Iterator[Effect]:
-    """Yield the effects of statements by which tables get other names, in the order of the statements."""
+def _effects(pipeline: Pipeline, statements: Iterable[SourceStatement]) -> Iterator[tuple[SourcePosition, Effect]]:
+    """Yield the effects of statements with their positions, in the order of the statements.
+
+    Where there are sets their tables are those of the set that sent the statement.
+    """
+    by_set = pipeline.settings.routes.by_set
     for one in statements:
-        yield from (effect for effect in one.parsed.effects if effect.kind is EffectKind.RENAME_TABLE)
+        for effect in one.parsed.effects:
+            tables = tuple(table.of_set(one.source_set) for table in effect.tables) if by_set else effect.tables
+            yield one.position, replace(effect, tables=tables)
 
 
 def _known_shapes(pipeline: Pipeline) -> dict[TableId, tuple[ColumnShape, ...]]:
-    """Return the columns of all known source tables that are one table of the lake each."""
-    known, types = known_tables(pipeline), source_types(pipeline)
+    """Return the columns of all known source tables that are one table of the lake each.
+
+    Of a TDSQL they are those of each set.
+    """
+    known, types, routes = known_tables(pipeline), source_types(pipeline), pipeline.settings.routes
     return {
-        sources[0]: tuple(
-            ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key) for one in known[table]
+        source: tuple(
+            ColumnShape(one.source_names[0], types.get(table, {}).get(one.name, ""), one.is_key)
+            for one in known[table]
+            if not routes.by_set or one.name not in routes.shard_columns(table)
         )
         for table, sources in known_sources(pipeline).items()
-        if len(sources) == 1 and table in known
+        if len({one.of_all_sets for one in sources}) == 1 and table in known
+        for source in sources
     }

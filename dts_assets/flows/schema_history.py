@@ -20,11 +20,13 @@ from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
+from dts_assets.model.told_places import itself
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.stages.row_places import positions_of
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
+from dts_assets.wire.ddl.set_histories import histories_by_set
 from dts_assets.wire.ddl.table_schemas import ServerRules
 from dts_assets.wire.ddl.told_schemas import told_shapes
 
@@ -70,11 +72,18 @@ class SchemaSources:
         return tuple(sorted({*known_tables(self.pipeline), *told}))
 
     def states(self, table: TableId) -> tuple[SchemaState, ...]:
-        """Return the states of a table's schema, in source order."""
-        related = self.related(table)
+        """Return the states of a table's schema, in source order.
+
+        Of a TDSQL they are those in the set with the newest schema.
+        """
+        related, routes = self.related(table), self.pipeline.settings.routes
         shapes, counts = self.pipeline.ledger.of_tables(related)
-        told = (one for one in told_shapes(counts, shapes) if self._holds(one.window_start, one.first))
-        states = schema_history(self.statements, told, rules=RULES).get(table, ())
+        named = routes.named if routes.by_set else itself
+        told = (one for one in told_shapes(counts, shapes, named) if self._holds(one.window_start, one.first))
+        found = histories_by_set(self.statements, told, rules=RULES, by_set=routes.by_set)
+        some = [states for one in sorted(found) if (states := found[one].get(table, ()))]
+        # Of several sets the one counts whose schema is the newest, as its columns stand first in the snapshot.
+        states = max(some, key=lambda one: one[-1].position, default=())
         return tuple(one for one in states if self._holds(one.window_start, one.position))
 
     def related(self, table: TableId) -> frozenset[TableId]:

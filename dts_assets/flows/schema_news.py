@@ -44,10 +44,12 @@ def schema_news(
         stored_statements(pipeline, {window.start for window in windows}), key=lambda one: (one.position, one.place)
     )
     shapes = sorted(shapes, key=_in_order)
-    schemas: Tables = _schemas(pipeline, lake_names, tables, shapes) if statements else {}
+    schemas = _schemas_of_sets(pipeline, lake_names, tables, shapes) if statements else {}
+    lake_names |= {source.of_all_sets: table for source, table in lake_names.items()}
     for one in statements:
         assert one.window_start is not None, "a stored statement has its window"
-        found_here, schemas = statement_news(one, schemas)
+        in_set = one.source_set if one.source_set in schemas else ""
+        found_here, schemas[in_set] = statement_news(one, schemas[in_set])
         for table, news in found_here:
             if table in lake_names:
                 found.setdefault(lake_names[table], {}).setdefault(one.window_start, []).append(news)
@@ -62,6 +64,22 @@ def schema_news(
 def _in_order(row: TableShapeRow) -> tuple[object, ...]:
     """Return the place of a shape: by window, then fewer columns first, since most statements add some."""
     return row.window_start, len(row.columns), repr(row.columns)
+
+
+def _schemas_of_sets(
+    pipeline: Pipeline,
+    lake_names: Mapping[TableId, TableId],
+    tables: Mapping[TableId, Sequence[Column]],
+    shapes: Iterable[TableShapeRow],
+) -> dict[str, Tables]:
+    """Return the known source tables of each set, as the source calls them.
+
+    Without sets all stand under an empty text.
+    """
+    found: dict[str, dict[TableId, TableSchema]] = {"": {}}
+    for source, schema in _schemas(pipeline, lake_names, tables, shapes).items():
+        found.setdefault(source.source_set, {})[source.of_all_sets] = schema
+    return {**found}
 
 
 def _schemas(
@@ -84,7 +102,7 @@ def _schemas(
         )
     first: dict[TableId, tuple[ColumnShape, ...]] = {}
     for row in shapes:
-        first.setdefault(row.table, row.columns)
+        first.setdefault(row.source, row.columns)
     told |= {table: shape for table, shape in first.items() if table in lake_names}
     return {table: told_schema(shape, None, tells_keys=True) for table, shape in told.items()}
 
@@ -94,7 +112,7 @@ def _of_shapes(rows: Iterable[TableShapeRow], starts: set[datetime]) -> Iterable
     known: dict[TableId, dict[str, TableSchema]] = {}
     for row in rows:
         schema = told_schema(row.columns, None, tells_keys=True)
-        before = known.setdefault(row.table, {})
+        before = known.setdefault(row.source, {})
         if before and repr(row.columns) not in before and row.window_start in starts:
-            yield row.table, row.window_start, SchemaNews(told_words(list(before.values())[-1], schema))
+            yield row.source, row.window_start, SchemaNews(told_words(list(before.values())[-1], schema))
         before.setdefault(repr(row.columns), schema)

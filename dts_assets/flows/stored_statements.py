@@ -14,7 +14,7 @@ from dts_assets.wire.ddl.schema_history import SourceStatement
 
 DDL_COLUMNS = (
     "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
-    "database", "sql", "effect", "source_type",
+    "database", "sql", "effect", "source_type", "source_set",
 )  # fmt: skip
 
 
@@ -34,5 +34,5 @@ def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterat
     for file in files:
         assert store is not None, "files have a store"
         yield from read_batches(
-            store, [file.path], DDL_COLUMNS, optional=("source_type",)
+            store, [file.path], DDL_COLUMNS, optional=("source_type", "source_set")
         )  # an earlier version had none

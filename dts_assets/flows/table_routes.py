@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from dts_assets.errors import LakeTableError
-from dts_assets.flows.layers import CHANGELOG
+from dts_assets.flows.layers import CHANGELOG, SQL
+from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.columns import same_name
 from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.message_retention import ENTRIES
 from dts_assets.model.routes import Routes
+from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 
@@ -32,8 +35,42 @@ def refused_by_routes(
     return {table: _fault(table, clause) for table, clause in found.items()}
 
 
-def _fault(table: TableId, clause: str) -> Fault:
-    sentence = str(LakeTableError(str(table), clause, "mend rename, merge or tables, and resume it"))
+def refused_by_sets(pipeline: Pipeline, copied: Iterable[TableId], tables: Iterable[TableId]) -> dict[TableId, Fault]:
+    """Return the faults of tables of which every set of a TDSQL has a part.
+
+    They are asked to be what only a whole table can be. ``copied`` are source tables with a copy.
+    """
+    settings = pipeline.settings
+    if not settings.routes.by_set:
+        return {}
+    with_copies, without_sets = {*map(settings.routes.lake_table, copied)}, _made_without_sets(pipeline)
+    found = {}
+    for table in tables:
+        if table in without_sets:
+            clause = "an earlier version made rows of it without the sets of the TDSQL, and their entries have left"
+            found[table] = _fault(table, clause, "remove it and add it again: it begins with the entries that are left")
+        elif table in with_copies:
+            clause = "its rows are those of several sets of a TDSQL, and a copy does not tell the set of a row"
+            found[table] = _fault(table, clause, "take the table out of bootstrap, remove it, add it again")
+        elif SQL.takes(settings, table):
+            clause = "its rows are those of several sets of a TDSQL, and statements cannot say which set they are about"
+            found[table] = _fault(table, clause, "leave it out of sql.tables, and resume it")
+    return found
+
+
+def _made_without_sets(pipeline: Pipeline) -> frozenset[TableId]:
+    """Return the tables with rows that tell no set and cannot be made again."""
+    removed = pipeline.unmakeable().removed
+    return frozenset(
+        row.table
+        for row in (pipeline.ledger.window_tables() if removed.rows else ())
+        if row.kept and row.lists and not any(one.columns[1:] for one in row.lists)
+        if removed.when(ENTRIES, Cell(row.kafka_partition, pipeline.grid.of_start(row.window_start))) is not None
+    )
+
+
+def _fault(table: TableId, clause: str, advice: str = "mend rename, merge or tables, and resume it") -> Fault:
+    sentence = str(LakeTableError(str(table), clause, advice))
     return Fault(CHANGELOG.name, f"routes of {table}", sentence)
 
 
@@ -42,7 +79,8 @@ def _collision(routes: Routes, table: TableId, sources: tuple[TableId, ...]) -> 
 
     It is empty if there are none.
     """
-    others = [source for source in sources if not routes.takes_shard(table, source)]
+    sources = tuple(dict.fromkeys(one.of_all_sets for one in sources))
+    others = [source for source in sources if not routes.merges_into(table, source)]
     if len(sources) < 2 or not others:
         return ""
     one, other = others[0], next(source for source in sources if source != others[0])
@@ -61,6 +99,8 @@ def _unlike_shards(routes: Routes, shapes: Iterable[TableShapeRow]) -> dict[Tabl
         clash = next((column.name for column in row.columns if same_name(column.name) in taken), None)
         if clash is not None:
             found.setdefault(table, f"its shard {row.table} has a column {clash} of its own")
+        if not routes.merges_into(table, row.table):  # a statement about the key reaches one set after the other
+            continue
         key = frozenset(same_name(column.name) for column in row.columns if column.is_key)
         other, first = keys.setdefault((table, row.window_start), (row.table, key))
         if first != key and other != row.table:

@@ -28,7 +28,7 @@ from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redel
 from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
-from dts_assets.flows.table_routes import refused_by_routes
+from dts_assets.flows.table_routes import refused_by_routes, refused_by_sets
 from dts_assets.flows.table_rules import tables_to_refuse
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
@@ -148,7 +148,9 @@ def _decode(
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
     refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
-    refused |= refused_copies(pipeline, (one for some in plan.copied.values() for one in some), tables)
+    copied = [one for some in plan.copied.values() for one in some]
+    refused |= refused_copies(pipeline, copied, tables)
+    refused |= refused_by_sets(pipeline, (one.table for one in copied), tables)
     tables = {table: columns for table, columns in tables.items() if table not in refused}
     unconverted = convert_changelogs(pipeline, tables, spark=spark, progress=progress)
     tables = {table: columns for table, columns in tables.items() if table not in unconverted}

@@ -276,7 +276,9 @@ def _verdict(
     described: Mapping[TableId, ServerTable],
 ) -> TableVerdict:
     if pipeline.settings.routes.shard_columns(table):
-        return TableVerdict(table, refused="it is merged of several tables")
+        by_set = pipeline.settings.routes.by_set
+        parts = "parts, one in each set of a TDSQL" if by_set else "tables"
+        return TableVerdict(table, refused=f"it is merged of several {parts}")
     source = sources[0] if sources else table
     reason = refused(pipeline, table, described.get(source))
     if reason is not None:

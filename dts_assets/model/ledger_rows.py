@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import TypeAlias
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
+from dts_assets.model.emptied_tables import EmptiedTable
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.lineages import Lineage
@@ -125,29 +125,6 @@ class ServerPositions:
     server_id: int
     first: SourcePosition
     last: SourcePosition
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class EmptiedTable:
-    """A table that a statement empties, drops or alters, known or not.
-
-    Where ``table`` is empty they are all tables of a ``database``.
-    """
-
-    database: str
-    schema: str
-    table: str
-
-    @property
-    def id(self) -> TableId:
-        """The table's name parts."""
-        return TableId(self.database, self.schema, self.table)
-
-
-def emptied_among(emptied: Iterable[EmptiedTable], tables: Iterable[TableId]) -> list[TableId]:
-    """Return those of some tables that statements name, in their order."""
-    named = {one.id for one in emptied}
-    return [table for table in tables if table in named or TableId(table.database, "", "") in named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +334,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class TableShapeRow:
-    """The columns that events of a window described, and the first such event's place at its server."""
+    """The columns that events of a window described, and the first such event's place at its server.
+
+    ``source_set`` is the set of a TDSQL whose events they were; None where no set is told.
+    """
 
     kafka_partition: int
     window_start: datetime
@@ -365,6 +345,12 @@ class TableShapeRow:
     columns: tuple[ColumnShape, ...]
     first_position: ServerPosition | None
     code_version: str
+    source_set: str | None = None
+
+    @property
+    def source(self) -> TableId:
+        """The source table, in its set where it has one."""
+        return self.table.of_set(self.source_set or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Routes from source tables to lake tables: renamed tables, and shards that are merged into one table.
 
-A route follows from settings alone. A source table without one has its own name in the lake.
+A route follows from settings alone. A source table without one has its own name in the lake. Where the source is a TDSQL of
+several sets, each set has a part of every table, as a shard has of a merged table.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from dts_assets.model.columns import ColumnShape, same_name
@@ -20,6 +21,9 @@ ANY_PART = ""
 
 _OF_TWO = ("_source_database", "_source_table")
 _OF_THREE = ("_source_database", "_source_schema", "_source_table")
+
+SET_COLUMN = "_source_set"
+"""The column that tells the set of a TDSQL from which a row comes."""
 
 SHARD_TYPE = "varchar(255)"
 """The source type of shard columns, which no source sends."""
@@ -98,19 +102,32 @@ def _matcher(pattern: str) -> re.Pattern[str]:
 class Routes:
     """All routes of a subscription. Of merges and of renames the first that matches counts, merges before renames.
 
-    ``include`` and ``exclude`` are the globs of the source tables that are decoded.
+    ``include`` and ``exclude`` are the globs of the source tables that are decoded. ``by_set`` says that the source has sets:
+    then every table has the column that tells them.
     """
 
     renames: tuple[Rename, ...] = ()
     merges: tuple[Merge, ...] = ()
     include: tuple[str, ...] = (STAR,)
     exclude: tuple[str, ...] = ()
+    by_set: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.renames or self.merges)
+        return bool(self.renames or self.merges or self.by_set)
+
+    @cached_property
+    def with_sets(self) -> Routes:
+        """The same routes from a source that has sets."""
+        return replace(self, by_set=True)
+
+    @property
+    def has_shards(self) -> bool:
+        """True if a table may have shards."""
+        return bool(self.merges) or self.by_set
 
     def lake_table(self, source: TableId) -> TableId:
         """Return the lake table that changes of a source table go to."""
+        source = source.of_all_sets
         if not self:
             return source
         merge = self._merge_of(source)
@@ -133,14 +150,16 @@ class Routes:
 
     def shard_columns(self, table: TableId) -> tuple[str, ...]:
         """Return the columns that tell the shards of a lake table; none where it is not merged."""
-        return next((one.columns for one in self.merges if one.into == table), ())
+        merged = next((one.columns for one in self.merges if one.into == table), ())
+        return (*merged, SET_COLUMN) if self.by_set else merged
 
     def shard(self, source: TableId) -> tuple[str, ...]:
         """Return what the shard columns hold in the rows of a source table.
 
         There is nothing where it is no shard.
         """
-        return source.parts if self._merge_of(source) is not None else ()
+        merged = source.parts if self._merge_of(source) is not None else ()
+        return (*merged, source.source_set) if self.by_set else merged
 
     def named(self, source: TableId) -> tuple[TableId, tuple[str, ...]]:
         """Return the lake table of a source table, and what tells its rows from those of other shards."""
@@ -148,19 +167,35 @@ class Routes:
         return table, self.shard(source) if self.shard_columns(table) else ()
 
     def takes_shard(self, table: TableId, source: TableId) -> bool:
-        """Tell whether a source table is a shard of a lake table."""
+        """Tell whether a source table is a shard of a lake table.
+
+        Where there are sets, every source table of a lake table is.
+        """
+        merge = self._merge_of(source)
+        if self.by_set and not self._is_merged(table):
+            return merge is None and self.lake_table(source) == table
+        return merge is not None and merge.into == table
+
+    def merges_into(self, table: TableId, source: TableId) -> bool:
+        """Tell whether a source table is a shard that ``merge`` names for a lake table."""
         merge = self._merge_of(source)
         return merge is not None and merge.into == table
 
-    def dropped_shards(self, table: TableId, database: str) -> tuple[str, ...]:
+    def dropped_shards(
+        self, table: TableId, database: str, source_set: str = "", sources: Iterable[TableId] = ()
+    ) -> tuple[str, ...]:
         """Return what the shard columns hold for all shards of a lake table in a database.
 
-        There is nothing where no shard can be in it.
+        With ``source_set`` they are those in this set. There is nothing where no shard can be in it. ``sources`` are the
+        known ones of the table.
         """
+        of_set = (source_set,) if self.by_set else ()
         merge = next((one for one in self.merges if one.into == table), None)
-        if merge is None or not any(TableId(database, "", "").matches(f"{_first(glob)}.*") for glob in merge.globs):
+        if merge is None:
+            return of_set if any(one.database == database for one in sources) else ()
+        if not any(TableId(database, "", "").matches(f"{_first(glob)}.*") for glob in merge.globs):
             return ()
-        return (database, *(ANY_PART for _ in merge.columns[1:]))
+        return (database, *(ANY_PART for _ in merge.columns[1:]), *of_set)
 
     def means(self, table: TableId, pattern: str, *, ignores_case: bool = False) -> bool:
         """Tell whether a setting's glob means a lake table, by its name there or at the source.
@@ -211,6 +246,9 @@ class Routes:
     def _first_star(self) -> int:
         return self._stars[0][0] if self._stars else len(self.renames)
 
+    def _is_merged(self, table: TableId) -> bool:
+        return any(one.into == table for one in self.merges)
+
     def _merge_of(self, source: TableId) -> Merge | None:
         return next((one for one in self.merges if one.takes(source)), None)
 
@@ -228,7 +266,7 @@ def routed_columns(routes: Routes, source: TableId, columns: tuple[ColumnShape, 
     Those that tell the shard stand behind the event's own, and are part of the key where the shard has one. A column of the shard
     that is called like one of them is left out.
     """
-    names = routes.shard_columns(routes.lake_table(source)) if routes.merges else ()
+    names = routes.shard_columns(routes.lake_table(source)) if routes.has_shards else ()
     if not names or not routes.shard(source):
         return columns
     keyed = any(column.is_key for column in columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import accumulate, takewhile
@@ -72,11 +72,29 @@ def path_part(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableId:
-    """A source table by its exact name parts; a part that the source does not have is empty."""
+    """A source table by its exact name parts; a part that the source does not have is empty.
+
+    ``source_set`` is the set of a TDSQL that has these rows of the table, where it is told. It is no part of the name.
+    """
 
     database: str
     schema: str
     table: str
+    source_set: str = field(default="", repr=False, metadata={"stored": False})
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The exact name parts."""
+        return self.database, self.schema, self.table
+
+    @property
+    def of_all_sets(self) -> TableId:
+        """The table whatever the set."""
+        return replace(self, source_set="") if self.source_set else self
+
+    def of_set(self, source_set: str) -> TableId:
+        """Return the table in a set of a TDSQL."""
+        return self if self.source_set == source_set else replace(self, source_set=source_set)
 
     @property
     def parts(self) -> tuple[str, ...]:

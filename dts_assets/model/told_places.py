@@ -63,7 +63,7 @@ def told_places(
     cells = {(one.window_start, one.kafka_partition, one.table): periods_of_lists(one) for one in counts}
     found = list[tuple[ToldPlace, TableShapeRow]]()
     for row in rows:
-        table, shard = named(row.table)
+        table, shard = named(row.source)
         lists = cells.get((row.window_start, row.kafka_partition, table), _NO_LISTS)
         digest = list_digest(column.name for column in row.columns)
         if periods := lists.get((digest, *shard)) or lists.get((digest,)):  # an earlier version told no shards

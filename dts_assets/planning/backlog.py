@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import astuple
 
 from dts_assets.model.ledger_rows import BacklogTable, IngestWindow
 from dts_assets.model.tables import TableId
@@ -106,7 +105,7 @@ def _one_row_each(rows: Iterable[BacklogTable], run: str, seen: Collection[Backl
 
 
 def _sorted(rows: Iterable[BacklogTable]) -> list[BacklogTable]:
-    return sorted(rows, key=lambda row: (*astuple(row.table), row.run))
+    return sorted(rows, key=lambda row: (*row.table.names, row.run))
 
 
 def _layers_text(layers: Iterable[str]) -> str:

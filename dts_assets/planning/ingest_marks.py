@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.delivery import CellDelivery
-from dts_assets.model.ledger_rows import Counts, EmptiedTable, IngestWindow, RawWindow, ServerPositions
+from dts_assets.model.emptied_tables import EmptiedTable
+from dts_assets.model.ledger_rows import Counts, IngestWindow, RawWindow, ServerPositions
 from dts_assets.model.message_ids import SeenTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.open_sets import OpenSet, open_sets_text
@@ -24,7 +25,16 @@ from dts_assets.model.version import CODE_VERSION
 from dts_assets.model.windows import ClosedBy
 from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.raw_reads import RawRead
-from dts_assets.planning.staleness import ABSENT, FORMAT_INPUT, generation, input_text, raw_input
+from dts_assets.planning.staleness import (
+    ABSENT,
+    BY_SET,
+    FORMAT_INPUT,
+    SETS_INPUT,
+    generation,
+    input_text,
+    raw_input,
+    tells_sets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,8 @@ def entries_mark(
     source = raw[cell]
     inputs = {input_text(FORMAT_INPUT, decoding)}
     inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
+    if tells_sets(decoded.runs):
+        inputs.add(input_text(SETS_INPUT, BY_SET))
     if decoded.looked_beyond and beyond is not None:
         inputs.add(input_text(raw_input(beyond), ABSENT))
     refreshes, earlier = ((), ()) if appends_to is None else (appends_to.refreshes, appends_to.inputs)

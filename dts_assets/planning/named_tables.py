@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from dts_assets.model.ledger_rows import IngestWindow, emptied_among
+from dts_assets.model.emptied_tables import emptied_among
+from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.statement_words import tables_in_words
 from dts_assets.model.tables import TableId
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dts_assets.model.copied_tables import CopiedTable
+from dts_assets.model.emptied_tables import emptied_among
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.gtids import greatest_numbers
-from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow, emptied_among
+from dts_assets.model.ledger_rows import Comparison, Cut, IngestWindow
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.lives import Stretch
 from dts_assets.model.message_ids import Load

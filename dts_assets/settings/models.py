@@ -319,8 +319,7 @@ class Subscription(Snapshots):
         return own.jdbc if own is not None else self.verify.jdbc or (None if copied is None else copied.source.jdbc)
 
     @cached_property
-    def routes(self) -> Routes:
-        """The routes from source tables to lake tables."""
+    def _routes(self) -> Routes:
         return routes_of(self.rename, self.merge, self.tables.include, self.tables.exclude)
 
     def decodes(self, source: TableId) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from dts_assets.model.added_columns import AUDIT, DELETED_AT, AuditColumn
 from dts_assets.model.layouts import UNPARTITIONED, Layout
@@ -22,6 +22,8 @@ from dts_assets.settings.verification import Verification
 
 class Snapshots(Part):
     """The settings of snapshots: deleted rows, columns on request, layouts, and documents."""
+
+    _by_set: bool = PrivateAttr(default=False)
 
     deletes: Deletes = Field(
         default_factory=dict,
@@ -58,10 +60,20 @@ class Snapshots(Part):
         default_factory=Verification, description="How snapshots are compared with the source."
     )
 
-    @cached_property
+    @property
     def routes(self) -> Routes:
         """The routes from source tables to lake tables."""
+        return self._routes.with_sets if self._by_set else self._routes
+
+    @cached_property
+    def _routes(self) -> Routes:
         raise NotImplementedError
+
+    def by_set(self) -> Self:
+        """Return the settings of a source that turned out to be a TDSQL, whose messages tell their sets."""
+        made = self.model_copy()
+        made._by_set = True
+        return made
 
     def snapshot_columns(self, table: TableId) -> tuple[str, ...]:
         """Return the columns that a table's snapshot has on request: ``("_deleted_at", "_op")``."""

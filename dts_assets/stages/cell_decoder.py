@@ -29,6 +29,7 @@ from dts_assets.stages.partial_sets import MOST_SET_BYTES, Fragment
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.reassembly import Reassembler, sets_of, whole_sets
 from dts_assets.stages.rollback_entries import with_rollbacks
+from dts_assets.stages.shapes_of_sets import placed_shapes
 from dts_assets.stages.window_state import WindowState
 from dts_assets.wire.format import ENTRIES, DecodedEntries, Rejected, WireFormat
 
@@ -241,7 +242,7 @@ class CellDecoder:
                 told = columns.take(np.flatnonzero(~self._events.repeats(sequences)))
             batch, columns = with_rollbacks(decoded.batch, columns)  # which end no transaction
             decoded = replace(decoded, batch=batch)
-            self.facts.add(decoded, columns)
+            self.facts.add(decoded, columns, placed_shapes(decoded, columns, sets, self._format.entries))
             self.delivery.see_entries(told)
             self.runs.see(columns, order=order)
             if order is ChangeOrder.MESSAGE_ID:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol
@@ -38,7 +39,7 @@ from dts_assets.stages.changelog_rows import (
 from dts_assets.stages.column_rules import RulesError, apply_rules
 from dts_assets.stages.ddl_statements import Statement, changed_tables, ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
-from dts_assets.stages.entry_columns import source_positions
+from dts_assets.stages.entry_columns import entries_by_set, source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
@@ -162,7 +163,7 @@ class ChangelogDecoder:
         self._lake_tables = self._emptied.lake_tables
         self._wanted = wanted
         self._sink = sink
-        few = len(columns) <= MANY_TABLES and not routes.merges
+        few = len(columns) <= MANY_TABLES and not routes.has_shards
         self.chunk_bytes = CHUNK_BYTES if few else MANY_TABLES_CHUNK_BYTES
         self._enough = self.chunk_bytes // 3 if few else self.chunk_bytes // 2  # to join batches is to copy them
         self.tallies: defaultdict[TallyKey, TableTally] = defaultdict(TableTally)
@@ -283,7 +284,8 @@ class ChangelogDecoder:
 
     def _decode(self, entries: pa.RecordBatch) -> None:
         for piece in self._pieces(entries):
-            self._decode_piece(piece)
+            for source_set, rows in entries_by_set(piece) if self._routes.by_set else (("", piece),):
+                self._decode_piece(rows, source_set)
 
     def _pieces(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield entries in order, a call's cells at a time, without those that are too large alone.
@@ -317,10 +319,10 @@ class ChangelogDecoder:
         cells[wanted] = entries["rows"].fill_null(0).to_numpy()[wanted].astype(np.int64) * widths[codes]
         return cells
 
-    def _decode_piece(self, entries: pa.RecordBatch) -> None:
+    def _decode_piece(self, entries: pa.RecordBatch, source_set: str) -> None:
         if not entries.num_rows:
             return
-        for some, found in decoded_apart(self._changes, entries):
+        for some, found in decoded_apart(partial(self._changes, source_set=source_set), entries):
             if isinstance(found, Exception):
                 self._reject(Rejected(0, None, *rejection_of(found), some["payload"][0].as_py()), some)
                 continue
@@ -334,13 +336,13 @@ class ChangelogDecoder:
             for rejection in decoded.rejected:
                 self._reject(rejection, some)
 
-    def _changes(self, entries: pa.RecordBatch) -> tuple[DecodedChanges, list[_TableRows]]:
-        """Return what entries hold, and the rows of the changelogs; nothing is written yet."""
+    def _changes(self, entries: pa.RecordBatch, *, source_set: str) -> tuple[DecodedChanges, list[_TableRows]]:
+        """Return what entries of a set hold, and the rows of the changelogs; nothing is written yet."""
         decoded = self._format.changes(entries, self._routes.by_source)
         if self._wanted.partial:
             decoded = without_partial(decoded, entries, self._wanted.partial)
         apart = self._format.traits.rows_apart
-        routed = joined_by_table(map(self._routes.routed, decoded.tables))
+        routed = joined_by_table(self._routes.routed(one, source_set) for one in decoded.tables)
         made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)
         return decoded, [rows for rows in made if rows is not None]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.emptied_tables import EmptiedTable, emptied_among
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.source_types import ORACLE, OTHER_DIALECTS
 from dts_assets.model.statement_words import naming_text, tables_in_words, words_of
@@ -45,7 +45,7 @@ class Statement:
     """A statement: the row of its batch, its text, and its effects.
 
     Of a first state ``effect`` alone counts, not ``parsed``. Of sources beside the MySQL family only Oracle's statements that
-    empty a table are parsed; its ``database`` is the schema.
+    empty a table are parsed; its ``database`` is the schema. ``source_set`` is the set of a TDSQL that sent it.
     """
 
     index: int
@@ -55,6 +55,7 @@ class Statement:
     parsed: ParsedDdl
     is_first_state: bool
     source_type: str = ""
+    source_set: str = ""
 
     @property
     def is_of_other_dialect(self) -> bool:
@@ -124,7 +125,7 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
     DRS writes DDL and INIT_DDL, which ``message_type`` or the property ``type`` says. Never raises for what a statement says.
     """
     types = pc.is_in(entries["message_type"], value_set=pa.array(["DDL", FIRST_STATE]))
-    found = []
+    found, sets = [], entries["shard"] if "shard" in entries.schema.names else None
     for index in np.flatnonzero(np.asarray(pc.fill_null(types, False))).tolist():
         properties = dict(entries["properties"][index].as_py() or ())
         kinds = (entries["message_type"][index].as_py(), properties.get("type"))
@@ -132,7 +133,8 @@ def statements(entries: pa.RecordBatch) -> list[Statement]:
         database = entries["schema" if source_type == ORACLE else "database"][index].as_py() or ""
         execution_seconds = _whole_seconds(properties.get("executionTime") or "")
         parsed = parsed_statement(sql, database, source_type)
-        found.append(Statement(index, sql, database, execution_seconds, parsed, FIRST_STATE in kinds, source_type))
+        source_set, first = "" if sets is None else sets[index].as_py() or "", FIRST_STATE in kinds
+        found.append(Statement(index, sql, database, execution_seconds, parsed, first, source_type, source_set))
     return found
 
 
@@ -163,6 +165,7 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
         "effect": pa.array([one.effect for one in found], pa.string()),
         "applied": pa.array([one.applied for one in found], pa.string()),
         "source_type": pa.array([one.source_type or None for one in found], pa.string()),
+        "source_set": pa.array([one.source_set or None for one in found], pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -181,6 +184,7 @@ def source_statements(rows: pa.RecordBatch) -> list[SourceStatement]:
             (row["kafka_partition"], row["kafka_offset"]),
             is_first_state=row["effect"] == _FIRST_STATE_EFFECT,
             source_type=row.get("source_type") or "",
+            source_set=row.get("source_set") or "",
         )
         for row in rows.to_pylist()
     ]
@@ -196,7 +200,7 @@ def truncations(found: list[Statement], routes: ChangeRoutes) -> tuple[TableChan
     for statement in found:
         if not statement.is_first_state:
             numbers = Counter[TableId]()
-            for table, shard in routes.emptied(statement.emptied):
+            for table, shard in routes.emptied(statement.emptied, statement.source_set):
                 emptied.setdefault(table, []).append(Emptying(statement.index, numbers[table], shard))
                 numbers[table] += 1
     return tuple(_truncations(table, some, routes) for table, some in emptied.items())

@@ -147,6 +147,12 @@ def rows_by_shard(shards: pa.StringArray, *, among: npt.NDArray[np.bool_]) -> It
         yield names[code], rows
 
 
+def entries_by_set(entries: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the sets of a TDSQL ("" for none) with their entries, in order."""
+    for source_set, rows in rows_by_shard(entries["shard"], among=np.ones(entries.num_rows, np.bool_)):
+        yield source_set, entries if len(rows) == entries.num_rows else entries.take(pa.array(rows))
+
+
 def source_positions(entries: pa.RecordBatch) -> pa.StructArray:
     """Return the ``source_position`` of entries that have their ``lineage``."""
     parts = [entries["lineage"], file_numbers(entries["file_name"]), pc.fill_null(entries["position"], 0)]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.ledger_rows import EmptiedTable
+from dts_assets.model.emptied_tables import EmptiedTable
 from dts_assets.model.positions import ServerPosition, SourcePosition, file_number
 from dts_assets.model.problems import Reason
 from dts_assets.model.spans import Cell
@@ -85,8 +85,13 @@ class EntryFacts:
     unread: list[str] = field(default_factory=list)
     """The words of those that were not understood, one character more than :data:`MOST_UNREAD` at most."""
 
-    def add(self, decoded: DecodedEntries, columns: EntryColumns) -> None:
-        """Count the entries of one call of the decoder, ``columns`` being those of its batch."""
+    def add(
+        self, decoded: DecodedEntries, columns: EntryColumns, shapes: Iterable[tuple[TableShape, ServerPosition]]
+    ) -> None:
+        """Count the entries of one call of the decoder.
+
+        ``columns`` are those of its batch, ``shapes`` the columns that its events described.
+        """
         batch = decoded.batch
         data, rollbacks, ddl = (int(np.count_nonzero(columns.kinds == kind)) for kind in (DML, ROLLBACK, DDL))
         rejected = [rejection.index for rejection in decoded.rejected if rejection.entry_number is not None]
@@ -113,8 +118,8 @@ class EntryFacts:
         self._see_positions(batch, columns)
         latest = pc.max(batch["event_time"]).as_py()
         self.latest_event = max(filter(None, (self.latest_event, latest)), default=None)
-        for shape, row in decoded.shapes.items():
-            self.shapes.setdefault(shape, ServerPosition(*columns.place(row)))
+        for shape, place in shapes:
+            self.shapes.setdefault(shape, place)
         for what, count in decoded.unknown.items():
             self.unknown[what] = self.unknown.get(what, 0) + count
 

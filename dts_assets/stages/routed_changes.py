@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.emptied_tables import EmptiedTable, emptied_among
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.layouts import struct_type
@@ -59,9 +59,14 @@ class ChangeRoutes:
         """
         return self._by_source if self._routes else self._columns
 
-    def routed(self, changes: TableChanges) -> TableChanges:
-        """Return the changes of a source table as changes of its lake table."""
-        source, table = changes.table, self.table(changes.table)
+    @property
+    def by_set(self) -> bool:
+        """True if the rows of each set are told."""
+        return self._routes.by_set
+
+    def routed(self, changes: TableChanges, source_set: str = "") -> TableChanges:
+        """Return the changes of a source table, or of its part in a set, as its lake table's."""
+        source, table = changes.table.of_set(source_set), self.table(changes.table)
         if table is None:
             return changes
         shard = self._shard(table, source)
@@ -74,8 +79,8 @@ class ChangeRoutes:
         carried = replace(changes.carried, distinct=tuple((*one, *shard.values()) for one in changes.carried.distinct))
         return replace(changes, table=table, batch=batch, keys=_with_shard(changes.keys, shard), carried=carried)
 
-    def emptied(self, named: Iterable[EmptiedTable]) -> list[tuple[TableId, tuple[str, ...]]]:
-        """Return the lake tables that statements empty, and of merged tables the shards.
+    def emptied(self, named: Iterable[EmptiedTable], source_set: str = "") -> list[tuple[TableId, tuple[str, ...]]]:
+        """Return the lake tables that statements of a set empty, and of merged tables the shards.
 
         Of other tables the shard is empty.
         """
@@ -86,13 +91,14 @@ class ChangeRoutes:
         for one in sorted(named):
             if one.table:
                 if (target := self.emptied_table(one.id)) is not None:
-                    found[target, self._routes.shard(one.id)] = None
+                    found[target, self._routes.shard(one.id.of_set(source_set))] = None
                 continue
             for table in self._columns:
+                sources = self._sources.get(table, (table,))
                 if self._routes.shard_columns(table):
-                    if shard := self._routes.dropped_shards(table, one.database):
+                    if shard := self._routes.dropped_shards(table, one.database, source_set, sources):
                         found[table, shard] = None
-                elif emptied_among([one], self._sources.get(table, (table,))):
+                elif emptied_among([one], sources):
                     found[table, ()] = None
         return sorted(found)
 
@@ -110,7 +116,7 @@ class ChangeRoutes:
         """The lake tables of the source tables that are known: of merged ones those that ``sources`` name."""
         merged = {table for table in self._columns if self._routes.shard_columns(table)}
         return {
-            source: table
+            source.of_all_sets: table
             for table in self._columns
             for source in self._sources.get(table, () if table in merged else (table,))
         }
@@ -130,7 +136,7 @@ class ChangeRoutes:
         return self._routes.shard(source)
 
     def _shard(self, table: TableId, source: TableId) -> dict[str, str]:
-        names = self._routes.shard_columns(table) if self._routes.merges else ()
+        names = self._routes.shard_columns(table) if self._routes.has_shards else ()
         return dict(zip(names, self._routes.shard(source), strict=True)) if names else {}
 
     def _image(self, image: pa.StructArray, table: TableId, shard: Mapping[str, str]) -> pa.StructArray:

@@ -83,6 +83,19 @@ def row_origins(histories: Histories, table: TableId, known: Collection[TableId]
     return _origins(histories, _Places(histories), (table, len(histories.get(table, ()))), None, known)
 
 
+def origins_in_set(histories: Histories, table: TableId, known: Collection[TableId]) -> RowOrigins:
+    """Return the schemas and the origins of the rows of a table in its set.
+
+    ``histories`` are those of this set. A statement moves rows within its set alone.
+    """
+    mine = {one.of_all_sets for one in known if one.source_set == table.source_set}
+    found = row_origins(histories, table.of_all_sets, mine)
+    return RowOrigins(
+        tuple(replace(one, table=one.table.of_set(table.source_set)) for one in found.states),
+        tuple(replace(one, table=one.table.of_set(table.source_set)) for one in found.origins),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Places:
     """The places of statements among the states of tables, found for the tables that are asked for."""

@@ -29,7 +29,7 @@ from dts_assets.stages.repeated_neighbours import NeighbourTracker
 from dts_assets.stages.run_tracker import RunTracker
 from dts_assets.stages.table_tracker import TableTracker
 
-STATE_VERSION = 12
+STATE_VERSION = 13
 """The first byte of every state. Raised when a field of a tracker gets another name, type or meaning."""
 
 MOST_STORED_BYTES = 2 << 20

@@ -11,7 +11,7 @@ stated nowhere else; Iceberg, Arrow and Dagster shapes are derived from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType, UnionType
@@ -38,7 +38,8 @@ def columns_of(kind: type[Any], spread: Mapping[Any, str] = MappingProxyType({})
     ``spread`` has the types that take several columns, with the names of the columns: ``window_{}`` for ``window_start``.
     """
     found: list[NamedType] = []
-    for name, hint in get_type_hints(kind).items():
+    hints = get_type_hints(kind)
+    for name, hint in ((one.name, hints[one.name]) for one in fields(kind) if one.metadata.get("stored", True)):
         if hint in spread:
             found += [(spread[hint].format(inner), text) for inner, text in columns_of(hint, spread)]
         else:
@@ -131,6 +132,7 @@ DDL: tuple[NamedType, ...] = (
     ("effect", "string"),
     ("applied", "string"),
     ("source_type", "string"),
+    ("source_set", "string"),
 )
 """Every DDL statement as it came, with its effect on rows.
 

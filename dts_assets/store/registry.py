@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -284,6 +284,11 @@ def _table(entry: Mapping[str, Any]) -> RegisteredTable:
     return RegisteredTable(TableId(database, schema, table), tuple(columns), removed, sources, several)
 
 
+def _parts(source: TableId) -> tuple[str, ...]:
+    """Return the parts of a source table as the file shows them, with its set if any."""
+    return (*source.names, source.source_set) if source.source_set else source.names
+
+
 def _shown(column: RegisteredColumn) -> dict[str, Any]:
     """Return a column as the file shows it, without spellings and own types where there are none."""
     return {name: value for name, value in asdict(column).items() if name not in ("spellings", "own_types") or value}
@@ -315,11 +320,11 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
     entries, removed, several = [], '      "removed": true,\n', '      "several_keys": true,\n'
     for table, registered in tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
-        names = ",\n".join(f"        {line(astuple(source))}" for source in registered.sources)
+        names = ",\n".join(f"        {line(_parts(source))}" for source in registered.sources)
         notes = (removed if registered.removed else "") + (several if registered.several_keys else "")
         sources = f'      "sources": [\n{names}\n      ],\n' if names else ""
         entries.append(
-            f'    {line(table.exact_name)}: {{\n      "name": {line(astuple(table))},\n      "path": {line(table.path)},\n'
+            f'    {line(table.exact_name)}: {{\n      "name": {line(table.names)},\n      "path": {line(table.path)},\n'
             f'{notes}{sources}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)

@@ -65,7 +65,7 @@ def from_arrow(kind: type[Kind], table: pa.Table) -> list[Kind]:
 
 def _plan_of(kind: type[Any]) -> Iterator[Place]:
     hints = get_type_hints(kind)
-    for one in fields(kind):
+    for one in (one for one in fields(kind) if one.metadata.get("stored", True)):
         hint = hints[one.name]
         if hint in SPREAD:
             for inner, _, _, empty in _plan_of(hint):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -170,7 +170,7 @@ def _flat_layout(
 
 
 def _source_name(table: TableId) -> dict[str, str]:
-    return {SOURCE_TABLE_PROPERTY: json.dumps(astuple(table))}
+    return {SOURCE_TABLE_PROPERTY: json.dumps(table.names)}
 
 
 def _system(columns: Iterable[NamedType], partition_by: Sequence[str], metrics: Iterable[str] = ()) -> TableLayout:

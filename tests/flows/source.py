@@ -77,6 +77,8 @@ class Message:
     time: datetime
     value: bytes | None
     sequence: int
+    source_set: str = ""
+    """The set of a TDSQL that sent it."""
 
 
 @dataclass(frozen=True)
@@ -364,7 +366,10 @@ def write_capture(folder: Path, messages: Iterable[Message], *, name: str = "par
             "timestamp": one.time,
             "key": None,
             "value": one.value,
-            "headers": [{"key": "ps", "value": str(one.sequence).encode()}],
+            "headers": [
+                {"key": "ps", "value": str(one.sequence).encode()},
+                *([{"key": "ShardId", "value": one.source_set.encode()}] if one.source_set else ()),
+            ],
         }
         for one in sorted(messages, key=lambda one: (one.time, one.partition, one.offset))
     ]

@@ -15,7 +15,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotPlan, TableWindow, needs_schemas
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table, last_state, unchanged_columns
-from dts_assets.stages.row_origins import row_origins
+from dts_assets.stages.row_origins import origins_in_set, row_origins
 from dts_assets.stages.unknown_values import UNKNOWN_FIELD, count_unknown, unknown_names
 from dts_assets.stages.value_paths import followed, value_path
 from dts_assets.wire.columns.lake_texts import read_back
@@ -103,6 +103,10 @@ FOLLOWED_STEPS: dict[str, Case] = {
     "names that a table had": (
         lambda count: _histories(MOVES, count // 20),
         lambda histories: row_origins(histories, TABLE, histories),
+    ),
+    "names that a table had in a set": (
+        lambda count: _histories(MOVES, count // 20),
+        lambda histories: origins_in_set(histories, TABLE.of_set("s"), [one.of_set("s") for one in histories]),
     ),
     "changes by their schemas": (_schemas, lambda given: given[0].schemas_of(given[1])),
     "windows of snapshots that may have statements": (_windows, _needs),

@@ -20,6 +20,7 @@ from dts_assets.stages.row_origins import moved_changes
 from dts_assets.wire.ddl.change_words import all_words
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history, state_at
 from dts_assets.wire.ddl.schema_news import statement_news
+from dts_assets.wire.ddl.set_histories import histories_by_set
 from dts_assets.wire.ddl.table_schemas import ServerRules, TableSchema
 from dts_assets.wire.ddl.told_schemas import ToldShapes, told_shapes
 from tests.growth.long_histories import Case
@@ -46,6 +47,16 @@ def _told(count: int) -> list[ToldShapes]:
 def _history(given: tuple[list[SourceStatement], list[ToldShapes]]) -> object:
     states = schema_history(*given, rules=ServerRules()).get(TABLE, ())
     return state_at(states, _at(0)), [all_words(one.changes) for one in states]
+
+
+def _of_sets(count: int) -> tuple[list[SourceStatement], list[ToldShapes]]:
+    """As many sets, each of which sends a statement and tells columns once."""
+    said = SourceStatement(_at(1), "d", "ALTER TABLE t ADD c int", window_start=START)
+    told = ToldShapes(TABLE, _at(0), _at(5), SHAPES[:1])
+    names = [f"set_{n}" for n in range(count)]
+    return [replace(said, source_set=name) for name in names], [
+        replace(told, table=TABLE.of_set(name)) for name in names
+    ]
 
 
 def _cells(count: int) -> tuple[list[WindowTable], list[TableShapeRow]]:
@@ -107,6 +118,10 @@ SCHEMA_STEPS: dict[str, Case] = {
     "statements of a table's history": (lambda count: (_said(count), []), _history),
     "events of a table's history": (lambda count: (_said(20), _told(count)), _history),
     "a table's history": (lambda count: (_said(count), _told(count)), _history),
+    "sets of a table's history": (
+        lambda count: _of_sets(count // 4),
+        lambda given: histories_by_set(*given, rules=ServerRules(), by_set=True),
+    ),
     "cells that tell shapes": (_cells, lambda given: told_shapes(*given)),
     "shapes of one cell": (_of_one_cell, lambda given: told_shapes(*given)),
     "shards of one cell": (_of_shards, lambda given: told_shapes(given[0], given[1], _as_shard)),

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from dts_assets.model.ledger_rows import BacklogTable, EmptiedTable
+from dts_assets.model.emptied_tables import EmptiedTable
+from dts_assets.model.ledger_rows import BacklogTable
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId

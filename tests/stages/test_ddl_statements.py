@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.columns import Column
-from dts_assets.model.ledger_rows import EmptiedTable, emptied_among
+from dts_assets.model.emptied_tables import EmptiedTable, emptied_among
 from dts_assets.model.offsets import OffsetRange
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
@@ -122,7 +122,7 @@ def test_rows_of_the_ddl_table() -> None:
         "kafka_partition": 1, "window_start": START, "stage": "tables", "kafka_offset": 101,
         "source_position": {"lineage": 2, "file": 9, "position": 4}, "gtid": "u:1",
         "event_time": START + timedelta(seconds=1), "execution_seconds": 3, "database": "shopdb", "sql": "TRUNCATE orders",
-        "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes", "source_type": "MYSQL",
+        "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes", "source_type": "MYSQL", "source_set": None,
     }  # fmt: skip
     assert [(row["kafka_offset"], row["parsed"], row["effect"], row["execution_seconds"]) for row in listed[1:]] == [
         (102, False, None, None),

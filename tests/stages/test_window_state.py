@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.offsets import OffsetRange
+from dts_assets.model.positions import ServerPosition
 from dts_assets.model.tables import TableId
 from dts_assets.stages import entry_facts
 from dts_assets.stages.entry_columns import EntryColumns
@@ -83,7 +84,8 @@ def see(state: WindowState, topic: Topic, messages: Sequence[Message]) -> None:
     if sets:
         found = decoded(topic, sets)
         columns = EntryColumns.of(found.batch, sets_of(sets), found.checkpoints)
-        state.facts.add(found, columns)
+        places = ((shape, ServerPosition(*columns.place(row))) for shape, row in found.shapes.items())
+        state.facts.add(found, columns, places)
         state.delivery.see_entries(columns)
         state.runs.see(columns)
 
@@ -138,22 +140,22 @@ def a_state() -> bytes:
 
 
 KEPT = (
-    "40r*ZR?Tl4MHHWn?Z5#Ei3s&rA0ku^k#IjrPY8i3I255CIjqLJZ|$kqv)i57L;)eiNh1{yB5}APg=W9(B!E<Uuaa{GC!}0@?wNleyqU3Mrzp~<m(|YK"
-    "dvAX4{eEx0OC|OFl^=^P2tivQYUy%2@PQ1xh_<@Gr6319_I-Q2f&BR(rV-_mad0QILx)BY!x_d&c0W*yWGLbgA^|S`=gXAgkrsJ6eSG3%Z+t$8CD}6u"
-    "Yys$guNeg$;AW6|)RE!^c{j(<(4TlKajB%$+zD_T_;2P;n{vFz+>>cPqs?UB1t-98w6WSB(_6H!0h;ie)aeNFo9p_vkW_+3!8%amnA0%y@tS1lw880w"
-    "cu~2Y`*>Xhk0c)Rp;Cl_z`F+g`P}@I$u_$snRa}9<r*{^9=(2R;a0<;3ylUe78c>!wFT$H4=7!{es%H2&8xQ?3)cr@OQL7>&v#RKdH&j^aNox}2x-F-"
-    "qVUfN`|5`*6KxuT=&fP)n?9@;3d1H9fD1wBHZy@?cj=B<&VtCrG$O=)+~s0xJ>j$qkC}TAM6AU)^=-KlLXJ>eX*Ax?n6Nvra<uj;8kK+Zn0I)v%zK5$"
-    "z<2A5i&g>MP_AHMSh@N`Xt&CRQ&3+*q$(=cf8cIrF^_<{n@JRNv92x|xuUo8NRPLE+V@z5I0T-Dxh8u)Jss3iz0|Kfue?muJpNq@hi1QIUHFU4-ud<N"
-    "m-jy!=u?xaU!JZG1Vl>^+03;PmEz;~%B44J0)i)wGE?7&c?2O)DQ0qGQ1p)H%UJ4LvniU2dD;EyZi8heIZ_^rpq!WOZA+oEU9CKSduMxA*}#O`3XYN%"
-    "X7?ss5L+9mPR~we(lH^;`K3HJU%Uo|JlX+Gy~DiCT5V*4PHquKu*8B`=uu`kV$zH`O$0z$JYNHSWRxOKzZ~?|?<$%pEqWC^>r`>h2k(u)FH)RW6IJ3`"
-    "EFKU2pk;?XbwI2ZF8B<KedSSx1=MDIEk%ipB-sV-)^d|e@zBtTXe!lm(P3c-u9d3Bg7RTjt9rFM%6|=6^dJU~PI^1vk7~ngw9fKYAG6M|w`d{lmB!VI"
-    "2)`JQu*Pg6sT0IpTB*`3)D~m2qODX$&S&-|HZ*~q1w|YEzaa07BhbXErg%GWXU4syYK&}L1kpx`993RUX~`%yVz_;j1R?NsU6&W~d$WXJl!J+ejT18R"
-    "dj{w%q$nBgv&08aVjoa-d7)@-l!#`o|Nm$zCYr<PXey&<YJ+YNfvxZ%MxHOA!Z&pxXbqUQT|1){2P5IIbs6C1x%r&O-6l50lG;~IRZK_>_4+7#hzw0X"
-    "Q!Sb#ZETo5((hX{{c3d}94fK>fqR%Jfji7R8v9ag{XA1SzBhUT)dR0SRoL}1&E)otZvyYzx*|6|#Oh3n`p2K%`Rwk|o(9=?A=sfFV80X3%&cj&q%fF("
-    "Tf@M||0L5-4DnDG%jT)<o}?YdU9p;JdWzK{2UO=~5JzGIpB5*Hpv>JY+#qgBFZPL{+=))tNv7X2Vq+H@{f2&Kkki5<lj<RwpgX%5>1Ik>l$G6Vyy%Dz"
-    "i?J}B6zYY$M19dS>!}w+U9mRs1AL#lHkGy9V^TeGdk3FD6TW6~xBmIPFYea<1F-^ajs"
+    "4R`^aR?Tl4MHHWn?Z5#Ei3oAThX|EJB-~HZ6GEU04n?R(4y*C*TYKv9>~?21Q9wv>(ntk_NF1(6rrj?)2_Ti;tK?k42`QJJd*&YqZ)WY-DT=h|WwrD5-"
+    "kaZhzu%kh5=A**`!Vl=l(Yr1maMjY4rJ(swABTnBsmZf=k{a+`SV^xLn;&#;7(^p4h=(wGfa^5uCEu#NJasK5?uVxRw=_HE%Idc_|(bX<h&m#vR4?eC7"
+    "}DgX6Sc76obU0j*`#G+Zl$2{^T36OBJnVj*nxXzn(d5D)1f)k7xaiH<NuA93R6m#%h1eZZW=wXo5GX(~;yi*X6cURDnUkI?&@t&>-M=O)_%Y;B*4KsM^"
+    "dpUKhb5vBx-6^1zpPS6@6^SbRL)X15eGj*l;0fkwllS8pucXgGAK(SXL%GF-W`<b3!6rOQ_@FJHTU`DSD3>TqI7_N@N-ZYnR%UwbFm=XeLHY*;}Q{yAY"
+    "^{g9@zO#_g<4a|O%!~I-i*rXD0!4KSKDlzOX9Tdx{AG(;vk@Ta`0S(;%;pS0S$eqnt&@Mb=?tve&788`)YAt{aVY$?3yq_{@cVO*k<7H$j|7MZs2!B=d"
+    "a*qLb>&wel4&6YlVUbvw{zI5|HcN$;Q?4M?)s>k)aJSP)gh1WxIE;kc)E5q2*&94C<DH-OJr*J+zUSd}$R4MsgIZ#i`juyu7qOnlzjuOBv0t$+{6*$({"
+    "rc{gcRw1MQ`4zmo~#cggewr*%(Y^j?&J5$r8;c_f+vsCqSg<y5CWh|&Six`**jh=W2tY=Cuk}XW%uj54Of{GNPjGda$a_KEsf4@wesxE!S1}afeE)Y93"
+    "?Hx?@f6jceWCfo<UlqV@ja&%X(oke+4>uv;&5QhgqAo+Q<r%+&l<jh53;*qqN{lk!H+kECI^m`3mSGyEJk7<)F8I*U`-A(#zmkr|NS)c(46^k>b1@>k>"
+    "D@@o>cbmK|{FfLzaA;0%j>?LmqK)MjEMLAeYSc?80(WkoLK{en)!P^p&54hsTstwc8&l#gPyYF4Y`{MV30_aYGJq&N6}TpPtk>nv~0G3yL_^A^%x>s>7"
+    "m@r&_DYr-ayIDRCQm1xaEZ7FP4jFrmR`P{z3<|eVrpn#+Q=j5$P1cq4E1aAlK+@#M`3nN<>L9|gKN0k>dS~8A}6x=?F{Q$(Ksmlxby<WmE%E45_CJ7n)"
+    "Jp*(aP?QY!Y0SY>*avi7UMQMtC8AmA|38{a5zXOjG?j5QwPDu}!PfYYLY^<6!q-h97!8=UT|1){2V>!|O&Q?kg~d!n-6l53lG;~IbWBJL{SqmAh>VJUr"
+    "rR}%+t@IBq~EvZ`qk=CI#gl%1NSi20(Y2tG~!C`{5)4VzB7If)qSr%Q`q$~&E)2_Z+!3Dx+XV1%IZwX`p2K%`t0`6o&mY=La;;K!+s~97PCd8C3%4fxH"
+    "SxX@=sFp+>rN8v235p?n%;N!j<c(p{HCQ2|#sj;&Vf8;nU(ImXx{Mx$8$w<wcwnlshr$I!VpDMs7XAM!#jA8RWFE$h3NhA?V-{M!KEQ7G-5O7hX)nhxt"
+    "U9PICR)U7=j|iuJ_v!>-&Iav$HSu1!@f^O({P-rm6{(1fp9)UAJh=Zo95{{VDwa}@"
 )
-"""A state of version 12, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
+"""A state of version 13, as it was stored once. It must be readable, and mean the same, for as long as that is the version."""
 
 
 def test_a_state_stored_earlier_is_read_as_it_was() -> None:

@@ -72,6 +72,7 @@ class SourceStatement:
     ``time`` is that of its begin, and it took so many ``seconds``; ``window_start`` is the window that brought it. Statements at
     one position are in order of ``place``. ``is_first_state`` says that it is a table's definition before a full load.
     ``source_type`` is the kind of the source; statements of kinds beside the MySQL family are kept and not followed.
+    ``source_set`` is the set of a TDSQL whose tables alone it is about; empty where no set is told.
     """
 
     position: SourcePosition
@@ -84,6 +85,7 @@ class SourceStatement:
     place: tuple[int, int] = (0, 0)
     is_first_state: bool = False
     source_type: str = ""
+    source_set: str = ""
 
     @property
     def is_of_other_dialect(self) -> bool:

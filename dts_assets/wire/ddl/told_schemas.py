@@ -61,7 +61,7 @@ def told_shapes(
     """
     seen: dict[tuple[datetime, int, TableId], dict[Shard, list[TableShapeRow]]] = {}
     for row in rows:
-        table, shard = named(row.table)
+        table, shard = named(row.source)
         cell = seen.setdefault((row.window_start, row.kafka_partition, table), {})
         cell.setdefault(shard, []).append(row)
     found: list[ToldShapes] = []
@@ -92,7 +92,7 @@ def _told_in(count: WindowTable, periods: Periods, shard: Shard, rows: Sequence[
         if len(shapes) > 1:
             bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
         for first, last in bounds:
-            yield ToldShapes(rows[0].table, first, last, shapes, bool(count.keys), count.window_start)
+            yield ToldShapes(rows[0].source, first, last, shapes, bool(count.keys), count.window_start)
 
 
 def _of_some_shard(
@@ -105,7 +105,7 @@ def _of_some_shard(
     for row in rows:
         if mine := periods.get((list_digest(column.name for column in row.columns),)):
             first, last = first_told(row, mine), max(one.last for one in mine)
-            yield ToldShapes(row.table, first, last, (row.columns,), bool(count.keys), count.window_start, ends=False)
+            yield ToldShapes(row.source, first, last, (row.columns,), bool(count.keys), count.window_start, ends=False)
 
 
 def told_schema(shape: Shape, before: TableSchema | None, *, tells_keys: bool) -> TableSchema:
