@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dts_assets.flows.partial_images import whole_shapes
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.routes import NO_ROUTES, Routes, routed_columns
@@ -45,11 +46,19 @@ def stored_shapes(
 
 
 def shapes_as_told(
-    pipeline: Pipeline, tables: Collection[TableId], sources: Mapping[TableId, Iterable[TableId]]
+    pipeline: Pipeline,
+    tables: Collection[TableId],
+    sources: Mapping[TableId, Iterable[TableId]],
+    *,
+    whole: bool = False,
 ) -> Iterator[TableShapeRow]:
-    """Yield the shapes of some lake tables, in the order in which events told them last."""
+    """Yield the shapes of some lake tables, in the order in which events told them last.
+
+    ``whole`` leaves out the shapes of images that lack columns of their table's key.
+    """
     names = {*tables, *(source.of_all_sets for table in tables for source in sources.get(table, ()))}
     shapes, counts = pipeline.ledger.of_tables(names) if names else ([], [])
+    shapes = whole_shapes(pipeline, shapes) if whole else shapes
     places = told_places(shapes, counts, pipeline.settings.routes.named)
     for _, row in sorted(places, key=lambda one: one[0].end):
         yield from (one for one in routed_shapes(pipeline, [row]) if one.table in tables)

@@ -69,7 +69,7 @@ def keyed_as_told(
         if shape.table in made:
             keys.setdefault(shape.table, set()).add(key_names(shape.columns))
     doubtful = {table for table, some in keys.items() if len(some) > 1}
-    last = {row.table: row.columns for row in shapes_as_told(pipeline, doubtful, sources)}
+    last = {row.table: row.columns for row in shapes_as_told(pipeline, doubtful, sources, whole=True)}
     for table, columns in last.items():
         key = {column.name for column in columns if column.is_key}
         for name, column in {**by_name(before.get(table)), **made[table]}.items():

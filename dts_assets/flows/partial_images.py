@@ -54,9 +54,8 @@ def judging_settings(pipeline: Pipeline) -> str:
     return f"{own} {lists}" if lists else own
 
 
-def whole_shapes(pipeline: Pipeline) -> list[TableShapeRow]:
-    """Return all shapes that the ledger has, without those of images that lack columns of a key."""
-    shapes = pipeline.ledger.table_shapes()
+def whole_shapes(pipeline: Pipeline, shapes: list[TableShapeRow]) -> list[TableShapeRow]:
+    """Return all of some shapes but those of images that lack columns of a key."""
     if pipeline.settings.traits.order is not ChangeOrder.ARRIVAL:
         return shapes
     found = _among(pipeline, shapes)

@@ -28,7 +28,7 @@ from dts_assets.model.routes import SET_COLUMN
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.type_mappings import TypeMapping
-from dts_assets.model.version import CODE_VERSION
+from dts_assets.model.version import CODE_VERSION, ROWS_VERSION
 from dts_assets.model.windows import Window, WindowGrid
 from dts_assets.planning.boundaries import Closing
 from dts_assets.planning.copied_tables import Copies
@@ -227,8 +227,9 @@ class Pipeline:
         return uuid.uuid4().hex
 
     def decoding_settings(self) -> str:
-        """Return a digest of the format and its settings, as far as they decide what entries look like."""
-        return hashlib.sha256(self.format.entries_fingerprint.encode()).hexdigest()[:12]
+        """Return a digest of the code, the format and its settings, as far as they decide what entries look like."""
+        facts = f"{ROWS_VERSION} {self.format.entries_fingerprint}"
+        return hashlib.sha256(facts.encode()).hexdigest()[:12]
 
     def lake_type(self, table: TableId, original_type: str, *, unsigned: bool = False) -> str:
         """Return the lake type of a source type: the format's, or what ``type_mapping`` asks for.
@@ -266,8 +267,6 @@ class Pipeline:
         if settings.routes:
             merges = [[name, list(some)] for name, some in settings.merge.items()]
             facts["routes"] = {"rename": list(settings.rename.items()), "merge": merges}
-            if merges:  # an earlier version counted lists of columns of all shards together
-                facts["lists"] = "by shard"
             if settings.routes.by_set:
                 facts["sets"] = SET_COLUMN
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

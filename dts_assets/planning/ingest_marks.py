@@ -27,13 +27,10 @@ from dts_assets.planning.completeness import level_of_cell
 from dts_assets.planning.raw_reads import RawRead
 from dts_assets.planning.staleness import (
     ABSENT,
-    BY_SET,
     FORMAT_INPUT,
-    SETS_INPUT,
     generation,
     input_text,
     raw_input,
-    tells_sets,
 )
 
 
@@ -141,8 +138,6 @@ def entries_mark(
     source = raw[cell]
     inputs = {input_text(FORMAT_INPUT, decoding)}
     inputs |= {input_text(raw_input(one), raw[one].generation) for one in (cell, *decoded.heads_from)}
-    if tells_sets(decoded.runs):
-        inputs.add(input_text(SETS_INPUT, BY_SET))
     if decoded.looked_beyond and beyond is not None:
         inputs.add(input_text(raw_input(beyond), ABSENT))
     refreshes, earlier = ((), ()) if appends_to is None else (appends_to.refreshes, appends_to.inputs)

@@ -15,11 +15,11 @@ from datetime import datetime
 
 from dts_assets.model.key_periods import PartialLists, list_digest
 from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 
-_BEGIN = SourcePosition(0, 0, 0)
+_BEGIN = ServerPosition(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ def find_partial_images(
     """
     alike: dict[tuple[TableId, int], list[TableShapeRow]] = {}
     for row in shapes:
-        stretch = bisect_right(borders.get(row.table, ()), row.first_position or _BEGIN)
+        at = (row.first_position or _BEGIN).of(0)  # formats that describe what they send have one lineage
+        stretch = bisect_right(borders.get(row.table, ()), at)
         alike.setdefault((row.table, stretch), []).append(row)
     found: dict[tuple[int, datetime], dict[tuple[TableId, str], tuple[str, ...]]] = {}
     for (table, _), rows in alike.items():

@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dts_assets.model.spans import Cell
+from dts_assets.model.version import ROWS_VERSION
 from dts_assets.model.windows import Window
 from dts_assets.planning.open_sets import disagreeing
 
 if TYPE_CHECKING:  # sensors are defined in every process of Dagster, and need no row of the ledger for that
     from dts_assets.model.ledger_rows import IngestWindow, RawWindow
-    from dts_assets.model.runs import Run
 
 ABSENT = "absent"
 """The generation of an input that does not exist yet."""
@@ -64,14 +64,11 @@ def entries_input(cell: Cell) -> str:
 FORMAT_INPUT = "format"
 """The name under which entries record the format and the settings that they were decoded with."""
 
-SETS_INPUT = "sets"
-"""The name under which entries record that they tell the sets of a TDSQL."""
-
-BY_SET = "by set"
-"""The way in which shapes of tables tell them; earlier versions told no sets."""
-
 SETTINGS_INPUT = "settings"
 """The name under which tables record the settings that shape their rows."""
+
+CODE_INPUT = "code"
+"""The name under which tables record the newest code version that changed rows."""
 
 
 def tables_inputs(
@@ -88,17 +85,13 @@ def tables_inputs(
     """
     cells = [Cell(kafka_partition, window) for kafka_partition in kafka_partitions]
     texts = [input_text(entries_input(cell), entries[cell].generation if cell in entries else ABSENT) for cell in cells]
-    return (*texts, *beside.get(window.start, ()), input_text(SETTINGS_INPUT, settings))
+    code = input_text(CODE_INPUT, ROWS_VERSION)
+    return (*texts, *beside.get(window.start, ()), code, input_text(SETTINGS_INPUT, settings))
 
 
 def entries_sources(raw: Mapping[Cell, RawWindow], *, decoding: str) -> dict[str, str]:
     """Return the generations that entries would read now, by input: of raw messages, and ``decoding`` of the format."""
-    return {FORMAT_INPUT: decoding, SETS_INPUT: BY_SET} | {raw_input(cell): row.generation for cell, row in raw.items()}
-
-
-def tells_sets(runs: Iterable[Run]) -> bool:
-    """Return whether entries tell the sets of a TDSQL."""
-    return any(run.shard for run in runs)
+    return {FORMAT_INPUT: decoding} | {raw_input(cell): row.generation for cell, row in raw.items()}
 
 
 def stale_entries(
@@ -106,14 +99,8 @@ def stale_entries(
 ) -> tuple[Cell, ...]:
     """Return the cells whose entries would be others now.
 
-    They would read other raw messages, read them with another format, or take over other entry sets from the cell before. An
-    earlier version did not tell the sets of a TDSQL by its shapes.
+    They would read other raw messages, read them with another format, or take over other entry sets from the cell before.
     """
     now = entries_sources(raw, decoding=decoding)
-    told = input_text(SETS_INPUT, BY_SET)
-    changed = {
-        cell
-        for cell, row in entries.items()
-        if changed_inputs(row.inputs, now) or (tells_sets(row.runs) and told not in row.inputs)
-    }
+    changed = {cell for cell, row in entries.items() if changed_inputs(row.inputs, now)}
     return tuple(sorted(changed | disagreeing(entries)))

@@ -6,10 +6,9 @@ Entries are decoded here in the same way from files in the lake (``flows/tables_
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol
 
@@ -21,7 +20,6 @@ import pyarrow.compute as pc
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
 from dts_assets.model.formats import ChangeOrder
-from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
 from dts_assets.model.routes import NO_ROUTES, Routes
@@ -31,29 +29,27 @@ from dts_assets.stages.changelog_rows import (
     ENTRY_COLUMNS,
     ROWS_BEFORE,
     changelog_rows,
-    invalid_by_column,
     placed_at,
-    position_bounds,
     stretches,
 )
 from dts_assets.stages.column_rules import RulesError, apply_rules
+from dts_assets.stages.counted_rows import CountedRows
 from dts_assets.stages.ddl_statements import Statement, changed_tables, ddl_rows, statements, truncation, truncations
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
 from dts_assets.stages.entry_columns import entries_by_set, source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
-from dts_assets.stages.moved_rows import count_partial_moves
 from dts_assets.stages.partial_changes import without_partial
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
 from dts_assets.stages.routed_changes import NO_SOURCES, ChangeRoutes
-from dts_assets.stages.row_hash import Hashes, row_hashes, summed
+from dts_assets.stages.row_hash import row_hashes
 from dts_assets.stages.rows_at_places import RowsAtPlaces
 from dts_assets.stages.table_tallies import TableTally, TallyKey
 from dts_assets.wire.columns.buffers import Bools, offsets_of
 from dts_assets.wire.columns.table_changes import table_codes
-from dts_assets.wire.format import MOST_CELLS, ChangesFormat, DecodedChanges, Rejected, TableChanges, ToldKeys
+from dts_assets.wire.format import MOST_CELLS, ChangesFormat, DecodedChanges, Rejected, TableChanges
 
 CHUNK_BYTES = 16 << 20
 MANY_TABLES = 100
@@ -88,50 +84,6 @@ class ChangelogSink(Protocol):
 
     def statements(self, rows: pa.RecordBatch) -> None:
         """Take rows of ``ddl``."""
-
-
-@dataclass(frozen=True, slots=True)
-class _TableRows:
-    """Rows of the changelog of one table, their hashes, and the keys and columns that events told.
-
-    ``left_out`` has the Kafka partition, the window and the offset of changes that a row filter left out; None if there are none.
-    """
-
-    table: TableId
-    rows: pa.RecordBatch
-    hashes: Hashes
-    keys: ToldKeys
-    carried: ToldKeys
-    left_out: pa.RecordBatch | None = None
-
-    def part(self, start: int, end: int) -> _TableRows:
-        """Return the rows from ``start`` on and before ``end``."""
-        some = slice(start, end)
-        rows = self.rows.slice(start, end - start)
-        return _TableRows(self.table, rows, self.hashes[some], self.keys.of_rows(some), self.carried.of_rows(some))
-
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> _TableRows:
-        """Return the rows of a mask."""
-        rows = self.rows.filter(pa.array(mask))
-        return _TableRows(self.table, rows, self.hashes[mask], self.keys.of_rows(mask), self.carried.of_rows(mask))
-
-    def periods(self, told: ToldKeys, first: SourcePosition, last: SourcePosition) -> tuple[KeyPeriod, ...]:
-        """Return the primary keys of the rows (at least one), or their columns, and where events told them.
-
-        The rows stand at the positions from ``first`` to ``last``. Lists of columns are those of each shard by itself.
-        """
-        numbers, keys = told.numbers, told.distinct
-        if numbers is None:
-            return tuple(KeyPeriod(first, last, key) for key in keys[:1])
-        position = self.rows["source_position"]
-        in_order = [position.field(name).to_numpy() for name in ("position", "file", "lineage")]
-        if told is self.carried:
-            shards = {shard: code for code, shard in enumerate(dict.fromkeys(key[1:] for key in keys))}
-            in_order.append(np.array([shards[key[1:]] for key in keys], np.int64)[numbers])
-        order = np.lexsort(in_order)
-        starts = np.flatnonzero(np.append(True, numbers[order][1:] != numbers[order][:-1])).tolist()
-        runs = [order[start:end] for start, end in pairwise([*starts, len(order)])]
-        return tuple(KeyPeriod(*position_bounds(self.rows.take(pa.array(run))), keys[numbers[run[0]]]) for run in runs)
 
 
 class ChangelogDecoder:
@@ -336,7 +288,7 @@ class ChangelogDecoder:
             for rejection in decoded.rejected:
                 self._reject(rejection, some)
 
-    def _changes(self, entries: pa.RecordBatch, *, source_set: str) -> tuple[DecodedChanges, list[_TableRows]]:
+    def _changes(self, entries: pa.RecordBatch, *, source_set: str) -> tuple[DecodedChanges, list[CountedRows]]:
         """Return what entries of a set hold, and the rows of the changelogs; nothing is written yet."""
         decoded = self._format.changes(entries, self._routes.by_source)
         if self._wanted.partial:
@@ -346,7 +298,7 @@ class ChangelogDecoder:
         made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)
         return decoded, [rows for rows in made if rows is not None]
 
-    def _ruled(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool) -> _TableRows | None:
+    def _ruled(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool) -> CountedRows | None:
         """Return the rows of a table under its rules; None if they cannot judge a change."""
         rules = self._rules.get(changes.table)
         if rules is None:
@@ -361,12 +313,12 @@ class ChangelogDecoder:
             return made
         return replace(made, left_out=entries.select(_PLACE).take(pa.array(ruled.left_out)))
 
-    def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> _TableRows:
+    def _rows(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool = False) -> CountedRows:
         deletes_first = self._format.traits.order is ChangeOrder.ARRIVAL
         rows = changelog_rows(changes, entries, rows_apart=rows_apart, deletes_first=deletes_first)
-        return _TableRows(changes.table, rows, row_hashes(rows, changes.own), changes.keys, changes.carried)
+        return CountedRows(changes.table, rows, row_hashes(rows, changes.own), changes.keys, changes.carried)
 
-    def _write(self, made: _TableRows) -> None:
+    def _write(self, made: CountedRows) -> None:
         rows = made.rows
         if made.left_out is not None:
             self._count_left_out(made.table, made.left_out)
@@ -379,7 +331,7 @@ class ChangelogDecoder:
         self._sink.rows(made.table, rows)
         self._add(made, self.tallies)
 
-    def _write_apart(self, made: _TableRows) -> None:
+    def _write_apart(self, made: CountedRows) -> None:
         """Write rows of one cell, those before the end of a compared cell apart from all others."""
         until = self._wanted.compared_until.get(_cell_of(made.rows), 0)
         before = made.rows["kafka_offset"].to_numpy() < until
@@ -389,11 +341,11 @@ class ChangelogDecoder:
                 self._sink.rows(part.table, part.rows, compared=tallies is self.compared)
                 self._add(part, tallies)
 
-    def _add(self, made: _TableRows, tallies: defaultdict[TallyKey, TableTally]) -> None:
+    def _add(self, made: CountedRows, tallies: defaultdict[TallyKey, TableTally]) -> None:
         rows = made.rows
         for start, end in stretches(rows):
             partition, window = rows["kafka_partition"][start].as_py(), rows["window_start"][start].as_py()
-            found = _tally_of(made.part(start, end), self._columns[made.table])
+            found = made.part(start, end).tally(self._columns[made.table])
             tallies[window, partition, made.table].merge(found)
 
     def _count_left_out(self, table: TableId, places: pa.RecordBatch) -> None:
@@ -419,29 +371,6 @@ class ChangelogDecoder:
         found = Unusable(offset, offset, rejection.reason, detail, payload)
         cell = {name: row[name] for name in ("kafka_partition", "window_start")}
         self._sink.rejected(quarantine_rows([found], **cell, stage="tables"))
-
-
-def _tally_of(made: _TableRows, columns: Sequence[Column]) -> TableTally:
-    """Return the counts of changelog rows of one Kafka partition and window (at least one)."""
-    rows = made.rows
-    keys = {column.name for column in columns if column.is_key}.union(*made.keys.distinct)
-    truncations = pc.sum(pc.equal(rows["op"], "truncate")).as_py()
-    absent, invalid = rows["absent"], offsets_of(rows["invalid"])
-    first, last = position_bounds(rows)
-    return TableTally(
-        changes=rows.num_rows - truncations,
-        truncations=truncations,
-        row_hash=summed(made.hashes),
-        absent_rows=pc.sum(pc.greater(pc.list_value_length(absent), 0)).as_py() or 0,
-        invalid_values=int(invalid[-1] - invalid[0]),
-        partial_moves=count_partial_moves(rows, sorted(keys)),
-        keys=made.periods(made.keys, first, last),
-        lists=made.periods(made.carried, first, last),
-        first=first,
-        last=last,
-        latest_event=pc.max(rows["event_time"]).as_py(),
-        invalid_columns=invalid_by_column(rows["invalid"]),
-    )
 
 
 def _cell_of(entries: pa.RecordBatch) -> CellKey:

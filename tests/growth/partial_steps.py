@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.partial_images import find_partial_images
 from dts_assets.stages.partial_changes import without_partial
@@ -24,7 +24,7 @@ _WHOLE = tuple(ColumnShape(name, "int", name == "id") for name in ("id", "a", "b
 def _shapes(count: int) -> list[TableShapeRow]:
     """Whole lists and parts of them, window by window."""
     return [
-        TableShapeRow(0, _START + timedelta(hours=n), _TABLE, _WHOLE[n % 2 :], SourcePosition(0, 0, n), "7")
+        TableShapeRow(0, _START + timedelta(hours=n), _TABLE, _WHOLE[n % 2 :], ServerPosition(0, n), "7")
         for n in range(count)
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow
-from dts_assets.model.positions import SourcePosition
+from dts_assets.model.positions import ServerPosition, SourcePosition
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 def shape(number: int, names: str, key: str = "", table: TableId = TABLE) -> TableShapeRow:
     """A list of columns, a letter each, that was seen at a position in the window of the same number."""
     columns = tuple(ColumnShape(name, "int", name in key) for name in names)
-    return TableShapeRow(0, START + timedelta(hours=number), table, columns, SourcePosition(0, 0, number), "7")
+    return TableShapeRow(0, START + timedelta(hours=number), table, columns, ServerPosition(0, number), "7")
 
 
 def found(*shapes: TableShapeRow, borders: tuple[int, ...] = ()) -> dict[str, tuple[str, ...]]:

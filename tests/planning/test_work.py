@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.spans import Cell
+from dts_assets.model.version import ROWS_VERSION
 from dts_assets.model.windows import ClosedBy, Window, WindowGrid
 from dts_assets.planning.staleness import (
     ABSENT,
@@ -187,8 +189,22 @@ def test_what_tables_read_is_named_by_cell_and_generation() -> None:
     assert tables_inputs(W0, PARTITIONS, lake.entries, settings="s1") == (
         f"{entries_input(Cell(0, W0))}={now}",
         f"{entries_input(Cell(1, W0))}=absent",
+        f"code={ROWS_VERSION}",
         "settings=s1",
     )
+
+
+def test_tables_of_a_code_version_that_made_other_rows_are_made_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake()
+    for partition in PARTITIONS:
+        lake.ingest(Cell(partition, W0))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("dts_assets.planning.staleness.ROWS_VERSION", "earlier")
+        lake.make_tables(W0)
+        assert lake.work({0: [W0], 1: [W0]}).nothing
+    assert lake.work({0: [W0], 1: [W0]}).tables == (W0,)
+    lake.make_tables(W0)
+    assert lake.work({0: [W0], 1: [W0]}).nothing
 
 
 cells = st.builds(Cell, st.sampled_from(PARTITIONS), st.sampled_from([W0, W1, W2]))

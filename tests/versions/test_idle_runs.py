@@ -167,7 +167,7 @@ def test_windows_that_cannot_be_made_again_are_named_once(
         patched.setattr("dts_assets.store.lake.Lake.remember", _refused)
         CliRunner().invoke(cli, ["run", "--config", str(older.config)])
     assert said(older) == [
-        "subscription: 3 windows, 2026-03-01-00:00 to 2026-03-02-00:00, stay as code version 5 (now 6) made them: retention has "
+        "subscription: 3 windows, 2026-03-01-00:00 to 2026-03-02-00:00, stay as code version 5 (now 7) made them: retention has "
         "removed entries that they would be made from. Tables that are wrong by it are copied anew by "
         "dts-assets resync subscription bank.items. This is said once."
     ]
@@ -180,6 +180,6 @@ def test_other_settings_are_named_with_the_command_for_rules(codes: Codes, tmp_p
     made = make_lake(codes.present, older.config, settle(), variables=ENVIRONMENT)
     (line,) = said(older)
     assert made.lakes[0].lines.count(line) == 1  # the log of the run has it, too
-    assert "stay as code version 5 (now 6) and other settings made them" in line
+    assert "stay as code version 5 (now 7) and other settings made them" in line
     assert "; dts-assets rules apply subscription lets plain values pass their rules." in line
     assert said(older) == []
