@@ -5,6 +5,7 @@ A check that fails by an error ends neither the command nor the other checks.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import dagster as dg
 from rich.console import Console
 
 from dts_assets.cli.main import table_of
+from dts_assets.defs.policies import asset_key
 from dts_assets.errors import WireFormatError
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.judged import judge_ledger, unusable_tables
@@ -28,6 +31,7 @@ from dts_assets.flows.recognition import recognise_source, way_out
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.flows.this_process import this_process
 from dts_assets.flows.unmatched_rules import unmatched_settings
+from dts_assets.flows.unproven import unproven_tables
 from dts_assets.flows.upkeep import mend_copies
 from dts_assets.model.failures import Failure
 from dts_assets.model.problems import Problem, ProblemCode
@@ -48,13 +52,15 @@ That takes a fraction of a second; `dts-assets keys` looks at all of them.
 class Closing:
     """The outcome of checks: the number of things that are wrong, and the errors that were met.
 
-    ``has_another_format`` says that messages are not of the configured format, which explains all else.
+    ``has_another_format`` says that messages are not of the configured format, which explains all else. ``unproven`` are the
+    assets of the snapshots that are not proven as they stand.
     """
 
     config: Path
     failed_checks: int = 0
     has_another_format: bool = False
     failures: list[Failure] = field(default_factory=list)
+    unproven: set[dg.AssetKey] = field(default_factory=set)
 
 
 def close(pipeline: Pipeline, console: Console, config: Path) -> Closing:
@@ -179,6 +185,20 @@ def _show_pauses(pipeline: Pipeline, console: Console, closing: Closing) -> None
         )
 
 
+def _show_unproven(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    found = unproven_tables(pipeline)
+    closing.failures += found.failures.values()
+    for name, since in found.results.items():
+        closing.failed_checks += 1
+        closing.unproven.add(asset_key(pipeline.name, SNAPSHOT.name, *name.path))
+        console.print(
+            f"{name}: its snapshot is not proven since {since}; it is proven again once the table is copied anew "
+            f"(dts-assets resync {pipeline.name} {shlex.quote(str(name))}) or created anew at the source",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 def _name_unmatched(pipeline: Pipeline, console: Console, _: Closing) -> None:
     for one in unmatched_settings(pipeline):
         console.print(f"{pipeline.name}: {one}", markup=False, soft_wrap=True)
@@ -194,5 +214,6 @@ _CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
     "windows": _judge,
     "keys": _look_at_keys,
     "pauses": _show_pauses,
+    "statements": _show_unproven,
     "settings": _name_unmatched,
 }

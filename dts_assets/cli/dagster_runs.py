@@ -40,10 +40,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Dagster:
-    """The Dagster instance of a configuration, and the place of its home."""
+    """The Dagster instance of a configuration, and the place of its home.
+
+    ``failed_checks`` are the evaluations of its runs that failed as errors.
+    """
 
     instance: dg.DagsterInstance
     home: Path
+    failed_checks: list[dg.AssetCheckEvaluation] = field(default_factory=list)
 
     def execute(self, definitions: dg.Definitions, request: Request) -> Failure | None:
         """Run one request and return its failure; None if it succeeded.
@@ -61,6 +65,9 @@ class Dagster:
                     raise_on_error=False,
                     run_config={"loggers": {"progress": {"config": {}}}, "ops": dict(request.ops)},
                 )
+            self.failed_checks.extend(
+                one for one in map(_evaluation, result.all_events) if one is not None and is_error(one)
+            )
             if any(is_interruption(event.step_failure_data.error) for event in _failures(result)):
                 raise KeyboardInterrupt
         return None if result.success else failure_of(result)
@@ -77,6 +84,16 @@ def _interruptions() -> Iterator[None]:
         yield
     except DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
+
+
+def _evaluation(event: dg.DagsterEvent) -> dg.AssetCheckEvaluation | None:
+    is_one = event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    return event.asset_check_evaluation_data if is_one else None
+
+
+def is_error(one: dg.AssetCheckEvaluation) -> bool:
+    """Return whether a check failed, and not as a warning."""
+    return not one.passed and one.severity is dg.AssetCheckSeverity.ERROR
 
 
 def _failures(result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:

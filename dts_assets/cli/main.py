@@ -98,6 +98,12 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as found:
+            if (
+                isinstance(found, click.MissingParameter)
+                and found.param is not None
+                and found.param.name == "subscription"
+            ):
+                found.message = _there_are(found.ctx)
             if isinstance(found, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
             error = explained_trouble(found)
@@ -105,6 +111,16 @@ class _Commands(click.Group):
                 ctx.exit(_told(found, error, f"dts-assets {ctx.invoked_subcommand}"))
             bare = without_values(found)
         raise bare  # here, where no error is handled whose text Python would print before
+
+
+def _there_are(ctx: click.Context | None) -> str:
+    """Return the subscriptions of the configuration for a command that was given none; nothing where it cannot be read."""
+    given = None if ctx is None else ctx.params.get("config")
+    try:
+        names = ", ".join(settings_of(given).subscriptions)
+    except DtsAssetsError:
+        return ""
+    return f"The configuration has {names}."
 
 
 def _told(found: Exception, error: DtsAssetsError | None, subject: str) -> int:

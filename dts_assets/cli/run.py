@@ -20,6 +20,7 @@ from dts_assets.cli.dagster_runs import Dagster, Request, open_dagster
 from dts_assets.cli.idle import AS_NAMED, UP_TO_DATE, idle_sentence
 from dts_assets.cli.main import config_of, config_option, say
 from dts_assets.defs.assemble import assemble
+from dts_assets.defs.checks import SCHEMA
 from dts_assets.defs.jobs import ingest_job_name, tables_job_name
 from dts_assets.defs.partitions import span_tags, window_tags
 from dts_assets.defs.policies import asset_key
@@ -95,6 +96,12 @@ def _run_and_close(
     closing = close(pipeline, console, path)
     outcome.failures += closing.failures
     outcome.failed_checks += closing.failed_checks
+    for one in dagster.failed_checks:
+        # All others are about the lake as it stands, which the lines before have looked at.
+        if one.check_name == SCHEMA and one.asset_key.path[0] == name and one.asset_key not in closing.unproven:
+            outcome.failed_checks += 1
+            said = f"{one.asset_key.to_user_string()}: the check {SCHEMA} of window {one.partition} failed; its page says why"
+            console.print(said, markup=False, soft_wrap=True)
     if outcome.runs == before and not closing.has_another_format and (idle := idle_sentence(pipeline)):
         outcome.idle.append(idle)
 

@@ -19,7 +19,7 @@ from dts_assets.defs.progress import progress_logger
 from dts_assets.defs.rebuild import rebuild_job
 from dts_assets.defs.redrive import redrive_job
 from dts_assets.defs.resources import PipelineResource, SparkResource
-from dts_assets.defs.row_keys import keys_check, keys_check_key, keys_job
+from dts_assets.defs.row_keys import keys_check, keys_check_keys, keys_job
 from dts_assets.defs.sensors import has_live_job, ingest_sensor, live_sensor, tables_sensor
 from dts_assets.defs.source_settings import source_check, source_job, source_schedule
 from dts_assets.defs.table_assets import graph_tables, registry_troubles, table_assets
@@ -82,10 +82,10 @@ def _subscription(subscription: Subscription) -> dg.Definitions:
         jobs.append(live_job(subscription, shown))
         sensors.append(live_sensor(subscription))
     checks = [topic_check(subscription)]
-    keys_key = keys_check_key(shown)
-    if keys_key is not None:
-        checks.append(keys_check(subscription, keys_key))
-        jobs.append(keys_job(subscription, keys_key))
+    keys_keys = keys_check_keys(shown)
+    if keys_keys:
+        checks.append(keys_check(subscription, keys_keys))
+        jobs.append(keys_job(subscription, keys_keys))
     if tables is not None:
         keys = [asset.key for asset in shown]
         by_conditions = subscription.automation == "conditions"

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 
 from dts_assets.defs.metadata import problems_text
 
 if TYPE_CHECKING:
-    from dts_assets.flows.reports import EntriesCellReport, TablesReport, WindowReport
+    from dts_assets.flows.reports import EntriesCellReport, TableReport, WindowReport
     from dts_assets.planning.judgements import Judgement
 
 COMPLETENESS = "completeness"
@@ -81,53 +82,36 @@ def window_balance_result(report: WindowReport) -> dg.AssetCheckResult:
     )
 
 
-def schema_result(report: TablesReport, window: WindowReport) -> dg.AssetCheckResult:
-    """Return a result about the columns of all tables in a window.
+def schema_result(table: TableReport, window: WindowReport) -> dg.AssetCheckResult:
+    """Return a result about the columns of a table at the end of a window.
 
-    It fails as an error where columns or rows of a table are not proven behind a statement, of this window or of one before. It
+    It fails as an error where columns or rows are not proven behind a statement, of this window or of one before. It
     warns of columns whose values in events the lake holds in another form, of values that the run could not know behind a
     statement, and of updates whose path the stored document does not have. All other changes are listed and fail nothing.
     """
-    found = {table.table: table.converted for table in report.tables if table.converted}
-    converted = [f"- **{table}**: {column}" for table, columns in found.items() for column in columns]
     start = window.row.window.start
-    news = [(table.table, one) for table in report.tables for one in table.news.get(start, ())]
-    doubted = [f"- **{table}**: {one}" for table, one in news if one.doubt is not None]
-    told = {table for table, one in news if one.doubt is not None}
-    doubted += [
-        f"- **{table.table}**: its snapshot is not proven since {outcome.doubt}"
-        for table in report.tables
-        for outcome in table.layers.values()
-        if outcome.doubt and table.table not in told
-    ]
-    unknown = [
-        (table.table, column, count)
-        for table in report.tables
-        for outcome in table.layers.values()
-        for column, count in sorted(outcome.unknown_values.items())
-    ]
-    unfitting = [
-        (table.table, outcome.not_removed.misfits)
-        for table in report.tables
-        for outcome in table.layers.values()
-        if outcome.not_removed is not None and outcome.not_removed.misfits
-    ]
+    converted, news = table.converted.get(start, ()), table.news.get(start, ())
+    doubt, unknown = table.doubts.get(start, ""), table.unknown_values.get(start, {})
+    doubted = [str(one) for one in news if one.doubt is not None] or [f"not proven since {doubt}"] if doubt else []
+    misfits = table.misfits.get(start, 0)
+    lists = {
+        "converted_list": [str(one) for one in converted],
+        "change_list": [str(one) for one in news],
+        "not_proven_list": doubted,
+        "unknown_list": [_unknown(column, count) for column, count in sorted(unknown.items())],
+        "unfitting_list": [_unfitting(misfits)] if misfits else [],
+    }
     return dg.AssetCheckResult(
         check_name=SCHEMA,
-        passed=not (converted or doubted or unknown or unfitting),
+        passed=not (converted or doubted or unknown or misfits),
         severity=dg.AssetCheckSeverity.ERROR if doubted else dg.AssetCheckSeverity.WARN,
         metadata={
-            "tables": len(found),
             "columns": len(converted),
-            "converted_list": _listed(converted),
             "changes": len(news),
-            "change_list": _listed([f"- **{table}**: {one}" for table, one in news]),
             "not_proven": len(doubted),
-            "not_proven_list": _listed(doubted),
-            "unknown_values": sum(count for _, _, count in unknown),
-            "unknown_list": _listed([f"- **{table}**: {_unknown(column, count)}" for table, column, count in unknown]),
-            "unfitting_updates": sum(count for _, count in unfitting),
-            "unfitting_list": _listed([f"- **{table}**: {_unfitting(count)}" for table, count in unfitting]),
+            "unknown_values": sum(unknown.values()),
+            "unfitting_updates": misfits,
+            **{name: _listed(lines) for name, lines in lists.items() if lines},
         },
     )
 
@@ -149,31 +133,27 @@ def _unfitting(count: int) -> str:
 
 
 def _listed(lines: Sequence[str]) -> dg.MarkdownMetadataValue:
-    more = [f"- and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
-    return dg.MetadataValue.md("\n".join([*lines[:_SHOWN], *more]) or "none")
+    more = [f"and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
+    return dg.MetadataValue.md("\n".join(f"- {line}" for line in [*lines[:_SHOWN], *more]))
 
 
-def paused_result(report: WindowReport) -> dg.AssetCheckResult:
-    """Return a result that fails if the window lacks tables that stood still when it was made.
+def paused_result(table: TableReport, window: WindowReport) -> dg.AssetCheckResult:
+    """Return a result that fails if the window lacks the table, which stood still when it was made.
 
-    It names them with the reason, the moment and the commands.
+    It has the reason, the moment and the commands.
     """
     from dts_assets.planning.pauses import resume_command  # it brings the ledger's rows, which definitions do not need
 
-    lacking = report.row.paused
-    lines = [
-        f"- **{one.id}** stands still since {one.since:%Y-%m-%d %H:%M} UTC: {one.reason}. Mend it, then "
+    said = "".join(
+        f"It stands still since {one.since:%Y-%m-%d %H:%M} UTC: {one.reason}. Mend it, then "
         f"`{resume_command(one.id)}`, which the next run of the tables follows; `dts-assets tables` lists all tables."
-        for one in lacking[:_SHOWN]
-    ]
+        for one in window.row.paused
+        if one.id == table.table
+    )
     return dg.AssetCheckResult(
         check_name=PAUSED,
-        passed=not lacking,
-        metadata={
-            "tables": len(lacking),
-            "still_open": report.judgement.still_open,
-            "paused_list": dg.MetadataValue.md("\n".join(lines) or "none"),
-        },
+        passed=not said,
+        metadata={"still_open": window.judgement.still_open, **({"reason": dg.MetadataValue.md(said)} if said else {})},
     )
 
 
@@ -204,9 +184,16 @@ def _rank(severity: dg.AssetCheckSeverity) -> bool:
 
 
 def evaluation(
-    asset: dg.AssetKey, result: dg.AssetCheckResult, partition: str | None = None
+    asset: dg.AssetKey,
+    result: dg.AssetCheckResult,
+    partition: str | None = None,
+    *,
+    target: AssetCheckEvaluationTargetMaterializationData | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return a result as the event of one partition, or of the whole asset."""
+    """Return a result as the event of one partition, or of the whole asset.
+
+    ``target`` is the materialization that it is about.
+    """
     return dg.AssetCheckEvaluation(
         asset_key=asset,
         check_name=str(result.check_name),
@@ -214,4 +201,5 @@ def evaluation(
         metadata=result.metadata,
         severity=result.severity,
         partition=partition,
+        target_materialization_data=target,
     )

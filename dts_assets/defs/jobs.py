@@ -7,9 +7,7 @@ from typing import Any
 import dagster as dg
 
 from dts_assets.defs.policies import asset_key
-from dts_assets.defs.row_keys import keys_check_key
-from dts_assets.defs.table_assets import TableAsset
-from dts_assets.defs.verification import compared_assets, equality_keys
+from dts_assets.defs.table_assets import TableAsset, graph_checks
 from dts_assets.settings.models import Subscription
 
 
@@ -36,14 +34,12 @@ def ingest_job(subscription: Subscription) -> Any:
 def tables_job(subscription: Subscription, assets: tuple[TableAsset, ...]) -> Any:
     """Return the job that makes all tables of some windows.
 
-    It does not look at all keys of the snapshots, and asks no database.
+    It does not look at all keys of the snapshots, and asks no database. It plans no check about one table: these are logged where
+    something happened.
     """
-    keys = keys_check_key(assets)
-    made: dg.AssetSelection = dg.AssetSelection.assets(*(asset.key for asset in assets))
-    compared = equality_keys(compared_assets(subscription, assets))
-    made = made - dg.AssetSelection.checks(*compared) if compared else made
+    made: dg.AssetSelection = dg.AssetSelection.assets(*(asset.key for asset in assets)).without_checks()
     return dg.define_asset_job(
         tables_job_name(subscription.name),
-        selection=made if keys is None else made - dg.AssetSelection.checks(keys),
+        selection=made | dg.AssetSelection.checks(*(one.key for one in graph_checks(assets))),
         description="Makes the changelogs of some windows, and brings the snapshots up to date.",
     )

@@ -48,17 +48,28 @@ class LayerCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class TableCheck:
+    """A check of each window about one table alone. It stands at each table of its layer."""
+
+    name: str
+    description: str
+    judge: Callable[[TableReport, WindowReport], dg.AssetCheckResult]
+    is_about: Callable[[TableReport, WindowReport], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class AssetLayer:
     """A layer and the assets of its tables.
 
     `description` says what a table's asset is, with `{table}` in place of the table's name. `metadata` gives the numbers of one
-    window of one table.
+    window of one table. ``checks`` are about all tables of a window, ``table_checks`` about one.
     """
 
     stored: Layer
     description: str
     metadata: Callable[[TableReport, WindowReport], Metadata]
     checks: tuple[LayerCheck, ...] = ()
+    table_checks: tuple[TableCheck, ...] = ()
 
     @property
     def name(self) -> str:
@@ -87,6 +98,11 @@ class AssetLayer:
         )
 
 
+def lacks(window: WindowReport, table: TableReport) -> bool:
+    """Return whether a window lacks a table, which stood still when it was made."""
+    return any(one.id == table.table for one in window.row.paused)
+
+
 LAYERS = (
     AssetLayer(
         CHANGELOG,
@@ -103,23 +119,25 @@ LAYERS = (
                 "Every change of the window was kept, was delivered before, or is in quarantine; holds for every table.",
                 lambda _, window: window_balance_result(window),
             ),
-            LayerCheck(
-                PAUSED,
-                "No table stood still when the window was made; it names tables that did, why, and how they go on.",
-                lambda _, window: paused_result(window),
-            ),
         ),
     ),
     AssetLayer(
         SNAPSHOT,
         "The current rows of {table}, at the same transaction as every other snapshot.",
         snapshot_metadata,
-        checks=(
-            LayerCheck(
+        table_checks=(
+            TableCheck(
                 SCHEMA,
-                "The columns of all tables follow the source: changes are listed, columns in another form warn, and a statement "
-                "behind which a table is not proven is an error.",
+                "The columns follow the source: changes are listed, columns in another form warn, and a statement "
+                "behind which the table is not proven is an error.",
                 schema_result,
+                lambda table, window: table.is_concerned(window.row.window) and not lacks(window, table),
+            ),
+            TableCheck(
+                PAUSED,
+                "The table did not stand still when the window was made; else it says why, and how it goes on.",
+                paused_result,
+                lambda table, window: table.is_concerned(window.row.window) or lacks(window, table),
             ),
         ),
     ),

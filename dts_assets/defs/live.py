@@ -20,7 +20,8 @@ from dts_assets.defs.metadata import raw_metadata
 from dts_assets.defs.policies import asset_key
 from dts_assets.defs.redrive import entries_events, instant_of
 from dts_assets.defs.resources import PipelineResource, SparkResource
-from dts_assets.defs.table_assets import TableAsset, TableCheck, graph_checks
+from dts_assets.defs.table_assets import PlacedCheck, TableAsset, graph_checks
+from dts_assets.defs.table_checks import concerned_checks
 from dts_assets.model.windows import ClosedBy
 from dts_assets.settings.models import Subscription
 
@@ -107,7 +108,7 @@ class _Told:
     """
 
     subscription: str
-    checks: tuple[TableCheck, ...]
+    checks: tuple[PlacedCheck, ...]
     last: dict[tuple[dg.AssetKey | dg.AssetCheckKey, str], tuple[float, bool]] = field(default_factory=dict)
 
     def events(self, done: "Refreshed") -> Iterator[TableEvent]:
@@ -141,6 +142,10 @@ class _Told:
             for partition, result in check.results(report).items():
                 if self._due(check.key, partition, still_open=partition in still_open):
                     yield evaluation(check.asset, result, partition)
+        for layer, one, table, window in concerned_checks(report):
+            key, partition = layer.key(self.subscription, table.table), window.row.window.key
+            if self._due(dg.AssetCheckKey(key, one.name), partition, still_open=partition in still_open):
+                yield evaluation(key, one.judge(table, window), partition)
 
     def _due(self, key: dg.AssetKey | dg.AssetCheckKey, partition: str, *, still_open: bool) -> bool:
         now = time.monotonic()

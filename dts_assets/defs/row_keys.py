@@ -1,10 +1,10 @@
-"""The check that snapshots have one row for each key, which is executed when somebody asks for it.
+"""The checks that snapshots have one row for each key, which are executed when somebody asks for them.
 
-It reads all keys of all snapshots, so it is no part of a refresh. The job `<subscription>_keys` executes it, and so does the
-button of the check in the UI.
+They read all keys of snapshots, so they are no part of a refresh. The job `<subscription>_keys` executes all, and the button of a
+check in the UI executes one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -23,71 +23,66 @@ if TYPE_CHECKING:
 ONE_ROW_PER_KEY = "one_row_per_key"
 
 
-def keys_check_key(assets: Sequence[TableAsset]) -> dg.AssetCheckKey | None:
-    """Return the key of the check, which stands at the first snapshot.
-
-    It is None while the graph shows no snapshot.
-    """
-    first = next((asset for asset in assets if asset.layer.stored is SNAPSHOT), None)
-    return None if first is None else dg.AssetCheckKey(first.key, ONE_ROW_PER_KEY)
+def keys_check_keys(assets: Sequence[TableAsset]) -> Mapping[TableId, dg.AssetCheckKey]:
+    """Return the keys of the checks: one for each snapshot of the graph."""
+    return {one.table: dg.AssetCheckKey(one.key, ONE_ROW_PER_KEY) for one in assets if one.layer.stored is SNAPSHOT}
 
 
-def keys_check(subscription: Subscription, check: dg.AssetCheckKey) -> dg.AssetChecksDefinition:
-    """Return the check over all snapshots of a subscription.
+def keys_check(subscription: Subscription, keys: Mapping[TableId, dg.AssetCheckKey]) -> dg.AssetChecksDefinition:
+    """Return the checks of the snapshots of a subscription, one step, of which a run may select any.
 
     It is made from an op: Dagster's decorator names an input after the asset, whose name may hold characters that no input may.
     """
+    names = {f"table_{number}": table for number, table in enumerate(keys)}
 
     @dg.op(
         name=f"{subscription.name}_look_at_keys",
-        ins={"snapshot": dg.In(dg.Nothing)},
-        out={"keys": dg.Out(dg.Nothing)},
+        ins={f"in_{name}": dg.In(dg.Nothing) for name in names},
+        out={name: dg.Out(dg.Nothing, is_required=False) for name in names},
         tags={"subscription": subscription.name},
     )
     def look_at_keys(context: dg.OpExecutionContext, pipelines: PipelineResource):  # type: ignore[no-untyped-def]
         # No annotation: Dagster takes none for an output that carries nothing.
-        from dts_assets.flows.row_keys import find_repeated_keys
+        from dts_assets.flows.row_keys import failed_tables, find_repeated_keys
 
+        asked = {table: key for table, key in keys.items() if key in context.selected_asset_check_keys}
         with explained(context):
-            yield keys_result(find_repeated_keys(pipelines.pipeline(subscription.name)))
+            pipeline = pipelines.pipeline(subscription.name)
+            found, unread = find_repeated_keys(pipeline, tables=asked), failed_tables(pipeline)
+            yield from (keys_result(key, table, found) for table, key in asked.items() if table not in unread)
 
-    spec = dg.AssetCheckSpec(
-        check.name,
-        asset=check.asset_key,
-        description="Every snapshot has one row for each key; reads all keys of all snapshots, so no other job executes it.",
-    )
+    description = "The snapshot has one row for each key; reads all its keys, so no other job executes it."
     made: dg.AssetChecksDefinition = dg.AssetChecksDefinition.create(
-        keys_by_input_name={"snapshot": check.asset_key},
+        keys_by_input_name={f"in_{name}": keys[table].asset_key for name, table in names.items()},
         node_def=look_at_keys,
-        check_specs_by_output_name={"keys": spec},
-        can_subset=False,
+        check_specs_by_output_name={
+            name: dg.AssetCheckSpec(ONE_ROW_PER_KEY, asset=keys[table].asset_key, description=description)
+            for name, table in names.items()
+        },
+        can_subset=True,
     )
     return made
 
 
-def keys_job(subscription: Subscription, check: dg.AssetCheckKey) -> Any:
-    """Return the job that executes the check alone."""
+def keys_job(subscription: Subscription, keys: Mapping[TableId, dg.AssetCheckKey]) -> Any:
+    """Return the job that executes the checks alone."""
     return dg.define_asset_job(
         f"{subscription.name}_keys",
-        selection=dg.AssetSelection.checks(check),
+        selection=dg.AssetSelection.checks(*keys.values()),
         description="Looks whether every snapshot has one row for each key.",
     )
 
 
-def keys_result(found: "OneByOne[TableId, int]") -> dg.AssetCheckResult:
-    """Return the result, which fails for a key in several rows, or a table that is not readable.
+def keys_result(key: dg.AssetCheckKey, table: TableId, found: "OneByOne[TableId, int]") -> dg.AssetCheckResult:
+    """Return the result of a table, which fails for a key in several rows, or if the table is not readable.
 
-    `found` counts such keys by table.
+    `found` counts such keys by table. A snapshot without a key, or without rows, has none.
     """
-    repeated = {table: count for table, count in sorted(found.results.items()) if count}
-    unread = sentences_of(found.failures.values())
+    repeated = found.results.get(table, 0)
+    unread = sentences_of(one for name, one in found.failures.items() if name == table)
     return dg.AssetCheckResult(
-        check_name=ONE_ROW_PER_KEY,
+        asset_key=key.asset_key,
+        check_name=key.name,
         passed=not (repeated or unread),
-        metadata={
-            "snapshots": len(found.results),
-            "repeated_keys": sum(repeated.values()),
-            "tables": ", ".join(str(table) for table in repeated),
-            "not_looked_at": dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in unread) or "none"),
-        },
+        metadata={"repeated_keys": repeated, **({"not_looked_at": "; ".join(unread)} if unread else {})},
     )

@@ -14,11 +14,12 @@ from dts_assets.defs import layers
 from dts_assets.defs.automation import tables_condition
 from dts_assets.defs.checks import report_per_partition
 from dts_assets.defs.flow_step import flow_step
-from dts_assets.defs.layers import AssetLayer, LayerCheck, layers_of
+from dts_assets.defs.layers import AssetLayer, LayerCheck, TableCheck, layers_of
 from dts_assets.defs.partition_metadata import add_partition_metadata
 from dts_assets.defs.partitions import window_partitions, windows_of
 from dts_assets.defs.policies import ONE_RUN, asset_key, made_asset, table_tags
 from dts_assets.defs.resources import PipelineResource, SparkResource
+from dts_assets.defs.table_checks import log_table_checks
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import EVERYTHING, Selection
 from dts_assets.model.column_rules import stored_columns
@@ -46,10 +47,10 @@ class TableAsset:
 
 
 @dataclass(frozen=True, slots=True)
-class TableCheck:
-    """A check of a layer in its place in the graph: the layer's first table."""
+class PlacedCheck:
+    """A check of a layer in its place in the graph: the layer's first table, or the table that it is about."""
 
-    check: LayerCheck
+    check: LayerCheck | TableCheck
     asset: dg.AssetKey
     output: str
 
@@ -59,7 +60,12 @@ class TableCheck:
         return dg.AssetCheckKey(self.asset, self.check.name)
 
     def results(self, report: "TablesReport") -> dict[str, dg.AssetCheckResult]:
-        """Return the result of each window by partition key: `{"2026-01-05-00:00": AssetCheckResult(...)}`."""
+        """Return the result of each window by partition key: `{"2026-01-05-00:00": AssetCheckResult(...)}`.
+
+        It is empty for a check about one table, whose results are :func:`table_results`.
+        """
+        if isinstance(self.check, TableCheck):
+            return {}
         return {window.row.window.key: self.check.judge(report, window) for window in report.windows}
 
 
@@ -108,15 +114,24 @@ def _registered(subscription: Subscription) -> tuple[dict[TableId, RegisteredTab
     return {}, tuple(troubles)
 
 
-def graph_checks(assets: Sequence[TableAsset]) -> tuple[TableCheck, ...]:
-    """Return the checks of all layers that have a table in the graph."""
+def graph_checks(assets: Sequence[TableAsset]) -> tuple[PlacedCheck, ...]:
+    """Return the checks about all tables: those of the layers that have a table in the graph."""
     first: dict[str, TableAsset] = {}
     for asset in assets:
         first.setdefault(asset.layer.name, asset)
     return tuple(
-        TableCheck(check, asset.key, f"{asset.layer.name}_{check.name}_check")
+        PlacedCheck(check, asset.key, f"{asset.layer.name}_{check.name}_check")
         for asset in first.values()
         for check in asset.layer.checks
+    )
+
+
+def graph_table_checks(assets: Sequence[TableAsset]) -> tuple[PlacedCheck, ...]:
+    """Return the checks about one table, at each table of their layers."""
+    return tuple(
+        PlacedCheck(check, asset.key, f"{asset.output}_{check.name}_check")
+        for asset in assets
+        for check in asset.layer.table_checks
     )
 
 
@@ -129,7 +144,7 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
     if not assets:
         return None
     partitions = window_partitions(subscription)
-    checks = graph_checks(assets)
+    checks = (*graph_checks(assets), *graph_table_checks(assets))
     return dg.AssetsDefinition(
         keys_by_input_name={"entries": asset_key(subscription.name, "entries")},
         keys_by_output_name={asset.output: asset.key for asset in assets},
@@ -147,7 +162,7 @@ def table_assets(subscription: Subscription, assets: Sequence[TableAsset]) -> dg
 
 
 def _tables_op(
-    subscription: Subscription, assets: Sequence[TableAsset], checks: Sequence[TableCheck]
+    subscription: Subscription, assets: Sequence[TableAsset], checks: Sequence[PlacedCheck]
 ) -> dg.OpDefinition:
     """Return the step that makes all tables of some windows."""
     outputs = [*(asset.output for asset in assets), *(check.output for check in checks)]
@@ -178,9 +193,10 @@ def _tables_op(
         )
         if chosen.whole:
             _report_new(context, subscription, {asset.key for asset in assets}, report)
+        log_table_checks(context, subscription, {asset.key for asset in selected}, report, whole=chosen.whole)
         for one in checks:
-            if one.key in context.selected_asset_check_keys:
-                yield report_per_partition(context, one.asset, one.results(report))
+            if one.key in context.selected_asset_check_keys and (results := one.results(report)):
+                yield report_per_partition(context, one.asset, results)
 
     return tables
 

@@ -72,6 +72,14 @@ class FollowedTables:
     pipeline: Pipeline
     tables: Mapping[TableId, Sequence[Column]]
 
+    def is_followed(self, table: TableId) -> bool:
+        """Return whether a table's schemas can be known."""
+        return table in self.sources or bool(self.pipeline.settings.routes.shard_columns(table))
+
+    def is_copied(self, table: TableId) -> bool:
+        """Return whether a table, or a shard of it, was copied."""
+        return any(one.table in self._known.get(table, (table,)) for one in self._copied)
+
     def at(self, table: TableId, frontier: Frontier) -> FollowedTable | FollowedShards | None:
         """Return a table with the last schema that a frontier holds; None where no schema is known."""
         if self.pipeline.settings.routes.shard_columns(table):
@@ -82,8 +90,22 @@ class FollowedTables:
         if found is None:
             return None
         return replace(
-            found, proven_at=self._copied_at(source, frontier), left_out=self._left_out(table, found.origins)
+            found,
+            proven_at=self._copied_at(source, frontier),
+            left_out=self._left_out(table, found.origins),
+            kept=self._kept({source, *(one.table for one in found.origins)}, frontier),
         )
+
+    def _kept(
+        self, tables: Collection[TableId], frontier: Frontier
+    ) -> tuple[tuple[SourcePosition, SourcePosition], ...]:
+        """Return the first and the last position of the changes that windows of a frontier have kept of some tables."""
+        found = []
+        for row in self._ledger_rows[1]:
+            if row.table in tables and row.kept and frontier.window is not None and row.window_start <= frontier.window:
+                places = [(one.first, one.last) for one in row.lists] or [(row.first_position, row.last_position)]
+                found += [(first, last) for first, last in places if first is not None and last is not None]
+        return tuple(found)
 
     def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:
         """Return where rows came from a name whose row filter, another one, had left some out."""
@@ -121,7 +143,9 @@ class FollowedTables:
                 rows = known_origins(origins_in_set(histories[source.source_set], source, known))
                 found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
                 if found is not None:
-                    shards[routes.shard(source)] = replace(found, proven_at=self._copied_at(source, frontier))
+                    shards[routes.shard(source)] = replace(
+                        found, proven_at=self._copied_at(source, frontier), kept=self._kept({table}, frontier)
+                    )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))
         return followed_shards(shards, gone, routes.shard_columns(table))

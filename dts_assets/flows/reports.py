@@ -123,8 +123,9 @@ class LayerOutcome:
     not find their row. ``waits`` says that the changelog may have changes that the layer does not hold yet, ``worn`` that
     its files wait to be put in order. ``refused`` counts the changes of which no statement could be made, by window start.
     ``columns`` are the lake columns of a snapshot that follows statements, None for all that the layer has by events. ``doubt``
-    says why its columns or rows are not proven. ``unknown_values`` counts by column the values that the run's commit made NULL in
-    a snapshot, because statements changed them in a way that servers do not share.
+    says why its columns or rows are not proven, and ``was_doubted`` that they were not before the run. ``unknown_values`` counts
+    by column the values that the run's commit made NULL in a snapshot, because statements changed them in a way that servers do
+    not share.
     """
 
     committed: bool = False
@@ -137,6 +138,7 @@ class LayerOutcome:
     refused: Mapping[datetime, int] = field(default_factory=dict)
     columns: tuple[Column, ...] | None = None
     doubt: str = ""
+    was_doubted: bool = False
     unknown_values: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -146,8 +148,10 @@ class TableReport:
 
     ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
     run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window. ``converted`` are
-    the columns of which events of the windows have values that the lake holds in another form. ``news`` are the changes of its
-    schema that each window brought.
+    the columns of which events of a window have values that the lake holds in another form, by the types told up to it. ``news``
+    are the changes of its schema that each window brought. ``doubts`` says why its columns or rows are not proven at the end of a
+    window. ``unknown_values`` has the values that the run made NULL, by column, where the window brought the statement, and
+    ``misfits`` the updates that did not fit their document.
     """
 
     table: TableId
@@ -158,8 +162,15 @@ class TableReport:
     invalid_values: Mapping[datetime, int] = field(default_factory=dict)
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
-    converted: tuple[ConvertedColumn, ...] = ()
+    converted: Mapping[datetime, tuple[ConvertedColumn, ...]] = field(default_factory=dict)
     news: Mapping[datetime, tuple[SchemaNews, ...]] = field(default_factory=dict)
+    doubts: Mapping[datetime, str] = field(default_factory=dict)
+    unknown_values: Mapping[datetime, Mapping[str, int]] = field(default_factory=dict)
+    misfits: Mapping[datetime, int] = field(default_factory=dict)
+
+    def is_concerned(self, window: Window) -> bool:
+        """Return whether a window has changes of the table's rows, or of its schema."""
+        return bool(self.changes.get(window.start) or self.news.get(window.start))
 
     def event_lag_seconds(self, window: Window) -> float | None:
         """Return the seconds from a table's last change to the end of a window.

@@ -6,7 +6,7 @@ key columns have to be read for it, a second or so for a million rows: too dear 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -26,21 +26,25 @@ from dts_assets.stages.repeated_keys import INVALID, repeated_keys
 from dts_assets.store.columns import flat_name
 
 
-def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> OneByOne[TableId, int]:
+def find_repeated_keys(
+    pipeline: Pipeline, *, most_rows: int | None = None, tables: Collection[TableId] | None = None
+) -> OneByOne[TableId, int]:
     """Return how many keys stand in a snapshot more than once, by table.
 
     Beside them stand the failures of tables that could not be read. ``most_rows`` is the number of rows to look at together:
     smaller tables come first, and the others are left out. A table that failed and stands still is left out, too: it may be one
-    that cannot be opened.
+    that cannot be opened. ``tables`` are those to look at, None for all.
     """
     known = known_tables(pipeline)
-    failed = {table for table, row in paused_here(pipeline).items() if row.by is PausedBy.FAILURE}
+    failed = failed_tables(pipeline)
 
     def named(table: TableId) -> str:
         return f"The look at the keys of {table}"
 
     opened = one_by_one(
-        (table for table in known if table not in failed), partial(_keyed, pipeline, known), named=named
+        (table for table in known if table not in failed and (tables is None or table in tables)),
+        partial(_keyed, pipeline, known),
+        named=named,
     )
     keyed = {table: one for table, one in opened.results.items() if one is not None}
     chosen: list[TableId] = []
@@ -52,6 +56,11 @@ def find_repeated_keys(pipeline: Pipeline, *, most_rows: int | None = None) -> O
         chosen.append(table)
     found = one_by_one(chosen, lambda table: _repeated(pipeline, table, keyed[table][1]), named=named)
     return OneByOne(found.results, {**opened.failures, **found.failures})
+
+
+def failed_tables(pipeline: Pipeline) -> frozenset[TableId]:
+    """Return the tables that stand still because they failed."""
+    return frozenset(table for table, row in paused_here(pipeline).items() if row.by is PausedBy.FAILURE)
 
 
 def _keyed(

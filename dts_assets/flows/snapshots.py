@@ -435,5 +435,6 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
         doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,
+        was_doubted=job.before.present is not None and bool(job.before.present.doubt),
         unknown_values=merged.unknown.get(job.table, {}),
     )

@@ -13,7 +13,6 @@ from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
-from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
@@ -29,6 +28,7 @@ from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.flows.unmatched_rules import refuse_unmatched
 from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
+from dts_assets.flows.window_facts import unknown_by_window, window_conversions, window_doubts
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut, PausedTable
@@ -36,7 +36,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.appends import open_windows
 from dts_assets.planning.backlog import entered, taken_out
-from dts_assets.planning.column_types import converted_columns, source_texts
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
 from dts_assets.planning.judgements import with_quarantined
@@ -366,15 +365,29 @@ def _table_reports(
     shapes = pipeline.ledger.table_shapes(windows if before is None else [before, *windows])
     tables, outcomes = advanced.known, advanced.outcomes
     starts = {window.start for window in windows}
-    shown = routed_shapes(pipeline, [row for row in shapes if row.window_start in starts])
-    texts = source_texts((row.table, row.columns) for row in shown)
     news = schema_news(pipeline, windows, shapes, tables=tables)
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
+    changes = {table: _summed((start, tally.changes) for start, tally in mine) for table, mine in by_table.items()}
+    concerned = {
+        table: {*(start for start, count in changes.get(table, {}).items() if count), *news.get(table, {})} & starts
+        for table in tables
+    }
+    converted = window_conversions(
+        pipeline, starts, {table: tables[table] for table, some in concerned.items() if some}
+    )
+    doubts = window_doubts(
+        pipeline,
+        {table: some for table, some in concerned.items() if table in news or _is_doubted(outcomes, table)},
+        news=news,
+        columns=tables,
+    )
     reports = []
     for table, columns in tables.items():
         mine = by_table.get(table, [])
+        of_snapshot = outcomes.get(SNAPSHOT.name, {}).get(table, LayerOutcome())
+        misfits = 0 if of_snapshot.not_removed is None else of_snapshot.not_removed.misfits
         files = [file for result in results for file in result.files.get(table, ())]
         reports.append(
             TableReport(
@@ -385,9 +398,14 @@ def _table_reports(
                     for layer in pipeline.layers
                     if layer.takes(pipeline.settings, table)
                 },
-                converted=converted_columns(columns, texts.get(table, {})),
+                converted=converted.get(table, {}),
                 news=news.get(table, {}),
-                changes=_summed((start, tally.changes) for start, tally in mine),
+                doubts=doubts.get(table, {}),
+                unknown_values=unknown_by_window(
+                    of_snapshot.unknown_values, news.get(table, {}), concerned[table] or starts
+                ),
+                misfits={max(concerned[table] or starts): misfits} if misfits else {},
+                changes=changes.get(table, {}),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
                 quarantined=_summed((start, tally.quarantined) for start, tally in mine),
@@ -395,6 +413,12 @@ def _table_reports(
             )
         )
     return tuple(reports)
+
+
+def _is_doubted(outcomes: Mapping[str, Mapping[TableId, LayerOutcome]], table: TableId) -> bool:
+    """Return whether the snapshot of a table is not proven, or was not before the run."""
+    found = outcomes.get(SNAPSHOT.name, {}).get(table)
+    return found is not None and (bool(found.doubt) or found.was_doubted)
 
 
 def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 
 from dts_assets.model.columns import Column, ColumnShape, joined_type, reads_alike
-from dts_assets.model.tables import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +50,62 @@ class ConvertedColumn:
         return f"{self.column} is {', '.join(self.source_types)} in events, and {self.lake_type} in the lake for all its types"
 
 
-def converted_columns(
-    columns: Iterable[Column], texts: Mapping[str, Iterable[str]] | None = None
-) -> tuple[ConvertedColumn, ...]:
-    """Return the columns that hold values in another form, with the source types of these values.
+def converted_columns(columns: Iterable[Column]) -> tuple[ConvertedColumn, ...]:
+    """Return the columns that hold values in another form, with the source types of these values."""
+    return tuple(
+        ConvertedColumn(column.name, column.type, tuple(text for text, _ in column.own_types))
+        for column in columns
+        if column.own_types
+    )
+
+
+def converted_in_windows(
+    columns: Collection[Column],
+    told: Mapping[datetime, Iterable[Iterable[ColumnShape]]],
+    starts: Collection[datetime],
+    lake_type: Callable[[str], str],
+) -> dict[datetime, tuple[ConvertedColumn, ...]]:
+    """Return the columns that hold values in another form because of windows, by the types told up to each.
+
+    A window counts if its events have such values, or if it told the type because of which earlier values have another form.
 
     Args:
         columns: The columns of a table.
-        texts: The source types to look at, by the column's name in events; None stands for all that there ever were.
+        told: What events of the table listed, by window start, in all windows.
+        starts: The windows to look at.
+        lake_type: The function that gives the lake type of a source type.
     """
-    found = []
-    for column in columns if texts is None else (column for column in columns if column.own_types):
-        asked = None if texts is None else {text for name in column.source_names for text in texts.get(name, ())}
-        mine = tuple(
-            text for text, kind in column.own_types if kind != column.type and (asked is None or text in asked)
-        )
-        if mine:
-            found.append(ConvertedColumn(column.name, column.type, mine))
-    return tuple(found)
-
-
-def source_texts(shapes: Iterable[tuple[TableId, Iterable[ColumnShape]]]) -> dict[TableId, dict[str, set[str]]]:
-    """Return the source types that columns have in some shapes, by table and name: ``{orders: {"n": {"int(11)"}}}``."""
-    found: dict[TableId, dict[str, set[str]]] = {}
-    for table, columns in shapes:
-        mine = found.setdefault(table, {})
-        for column in columns:
-            mine.setdefault(column.name, set()).add(column.original_type)
+    walks = {column.name: _TypesSoFar(dict(column.own_types), lake_type) for column in columns if column.own_types}
+    names = {name: column.name for column in columns if column.own_types for name in column.source_names}
+    found: dict[datetime, tuple[ConvertedColumn, ...]] = {}
+    for start in sorted(told):
+        texts: dict[str, set[str]] = {}
+        for one in (one for shape in told[start] for one in shape if one.name in names):
+            texts.setdefault(names[one.name], set()).add(one.original_type)
+        converted = ((name, walks[name].told(some)) for name, some in texts.items())
+        mine = tuple(ConvertedColumn(name, walks[name].type, tuple(sorted(some))) for name, some in converted if some)
+        if mine and start in starts:
+            found[start] = mine
     return found
+
+
+@dataclass(slots=True)
+class _TypesSoFar:
+    """The types that a column was told to have, and those among them whose values the joined type holds in another form."""
+
+    known: Mapping[str, str]
+    lake_type: Callable[[str], str]
+    type: str = ""
+    kinds: dict[str, str] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+
+    def told(self, texts: Collection[str]) -> set[str]:
+        """Add the types of a window, and return those with another form in it, or because of it."""
+        fresh = {text: self.known.get(text) or self.lake_type(text) for text in texts if text not in self.kinds}
+        self.kinds |= fresh
+        joined = reduce(joined_type, fresh.values(), self.type or next(iter(self.kinds.values())))
+        asked = fresh if joined == self.type else self.kinds  # a type holds few others, so it changes a few times
+        self.type = joined
+        new = {text for text, kind in asked.items() if text not in self.own and not reads_alike(kind, joined)}
+        self.own |= new
+        return new | {text for text in texts if text in self.own}

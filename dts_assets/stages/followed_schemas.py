@@ -61,7 +61,8 @@ class FollowedTable:
     table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
     which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
     state whose values have passed a rule, by names without case; none where there are no rules. ``zone`` is that of wall clocks
-    which a setting makes instants.
+    which a setting makes instants. ``kept`` has the first and last position of each window's changes, which tell whether a
+    statement found rows; None where they are not known.
     """
 
     states: tuple[SchemaState, ...]
@@ -77,6 +78,7 @@ class FollowedTable:
     left_out: tuple[SourcePosition, str] | None = None
     ruled: tuple[frozenset[str], ...] = ()
     zone: str = ""
+    kept: tuple[tuple[SourcePosition, SourcePosition], ...] | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -90,6 +92,8 @@ class FollowedTable:
             state = self.states[number]
             if self.proven_at is not None and state.position <= self.proven_at:
                 continue
+            if not self._may_have_rows(state.position):
+                continue
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
             if found is None and state.statement is None and number > self.created:
                 found = "events tell other columns, and no statement says why"
@@ -98,6 +102,13 @@ class FollowedTable:
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
             return f"{self.left_out[0]}: {self.left_out[1]}"
         return ""
+
+    def _may_have_rows(self, position: SourcePosition) -> bool:
+        """Return whether the table may have rows where a state begins, which stands before the changes at its position."""
+        if self.kept is None:
+            return True
+        begin = self.states[self.created].position if self.created else None
+        return any(first < position and (begin is None or begin <= last) for first, last in self.kept)
 
     @property
     def has_defaults(self) -> bool:

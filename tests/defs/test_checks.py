@@ -9,9 +9,8 @@ import dagster as dg
 
 from dts_assets.defs.checks import schema_result
 from dts_assets.defs.metadata import changelog_metadata, history_metadata, snapshot_metadata
-from dts_assets.flows.reports import LayerOutcome, TableReport, TablesReport, WindowReport
+from dts_assets.flows.reports import LayerOutcome, TableReport, WindowReport
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.removals import NotRemoved
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn
@@ -26,130 +25,117 @@ LOST = SchemaNews("rows changed by no event: a partition", SourcePosition(0, 4, 
 PRICE = ConvertedColumn("price", "string", ("decimal(10,4)",))
 
 
-def report(**converted: tuple[ConvertedColumn, ...]) -> TablesReport:
-    tables = [
-        TableReport(TableId("shopdb", "", name), (), {"changelog": LayerOutcome()}, converted=columns)
-        for name, columns in converted.items()
-    ]
-    return TablesReport((), tuple(tables), 1.0)
+ORDERS = TableId("shopdb", "", "orders")
+
+
+def table(**given: Any) -> TableReport:
+    return TableReport(ORDERS, (), {"changelog": LayerOutcome(), "snapshot": LayerOutcome()}, **given)
 
 
 def shown(result: dg.AssetCheckResult) -> dict[str, Any]:
     return {name: value.value for name, value in result.metadata.items() if isinstance(value, dg.MetadataValue)}
 
 
-def test_tables_whose_columns_have_one_type_pass() -> None:
-    found = schema_result(report(items=(), orders=()), WINDOW)
+def test_a_table_whose_columns_have_one_type_passes() -> None:
+    found = schema_result(table(), WINDOW)
     assert found.passed
-    assert shown(found)["columns"] == 0
+    assert shown(found) == dict.fromkeys(
+        ("columns", "changes", "not_proven", "unknown_values", "unfitting_updates"), 0
+    ), "no list of nothing: there is an event for each table with changes"
 
 
-def test_tables_and_columns_with_values_in_another_form_are_named() -> None:
+def test_columns_with_values_in_another_form_are_named_in_their_window() -> None:
     number = ConvertedColumn("n", "string", ("int(11)", "date"))
-    found = schema_result(report(items=(PRICE, number), orders=(), more=(PRICE,)), WINDOW)
-    assert (found.passed, found.severity.value) == (False, "WARN")
-    assert [shown(found)[name] for name in ("tables", "columns")] == [2, 3]
-    listed = shown(found)["converted_list"]
-    assert all(f"**shopdb.{name}**: price is decimal(10,4) in events" in listed for name in ("items", "more"))
-    assert "**shopdb.items**: n is int(11), date in events, and string in the lake" in listed
+    found = schema_result(table(converted={START: (PRICE, number)}), WINDOW)
+    assert (found.passed, found.severity.value, shown(found)["columns"]) == (False, "WARN", 2)
+    assert shown(found)["converted_list"].splitlines() == [f"- {PRICE}", f"- {number}"]
+    assert "price is decimal(10,4) in events" in shown(found)["converted_list"]
+    assert schema_result(table(converted={START: (PRICE, number)}), LATER).passed
 
 
 def test_a_result_names_a_hundred_columns_at_most() -> None:
     many = tuple(ConvertedColumn(f"c{number}", "string", ("int(11)",)) for number in range(150))
-    found = schema_result(report(items=many), WINDOW)
+    found = schema_result(table(converted={START: many}), WINDOW)
     assert shown(found)["columns"] == 150
     assert shown(found)["converted_list"].count("int(11) in events") == 100
 
 
-def with_news(*news: SchemaNews, converted: tuple[ConvertedColumn, ...] = ()) -> TablesReport:
-    orders = TableId("shopdb", "", "orders")
-    table = TableReport(orders, (), {"changelog": LayerOutcome()}, converted=converted, news={START: news})
-    return TablesReport((WINDOW, LATER), (table,), 1.0)
-
-
 def test_a_change_of_a_schema_is_listed_in_its_window_and_passes() -> None:
-    found = schema_result(with_news(ADDED), WINDOW)
+    found = schema_result(table(news={START: (ADDED,)}), WINDOW)
     assert found.passed
-    assert shown(found)["change_list"] == "- **shopdb.orders**: 0:4:700: column c int(11) added first"
-    assert [shown(found)[name] for name in ("changes", "not_proven", "not_proven_list")] == [1, 0, "none"]
-    assert shown(schema_result(with_news(ADDED), LATER))["changes"] == 0
+    assert shown(found)["change_list"] == "- 0:4:700: column c int(11) added first"
+    assert [shown(found)[name] for name in ("changes", "not_proven")] == [1, 0]
+    assert shown(schema_result(table(news={START: (ADDED,)}), LATER))["changes"] == 0
 
 
-def test_a_table_that_is_not_proven_is_an_error_also_beside_a_warning() -> None:
+def test_a_table_that_is_not_proven_is_an_error_also_beside_a_warning_until_it_is_proven() -> None:
+    doubts = {START: "0:4:900: a partition", LATER.row.window.start: "0:4:900: a partition"}
     for converted in ((), (PRICE,)):
-        found = schema_result(with_news(ADDED, LOST, converted=converted), WINDOW)
+        one = table(news={START: (ADDED, LOST)}, converted={START: converted}, doubts=doubts)
+        found = schema_result(one, WINDOW)
         assert (found.passed, found.severity.value) == (False, "ERROR")
         assert shown(found)["changes"] == 2
         assert shown(found)["not_proven_list"] == (
-            "- **shopdb.orders**: 0:4:900: rows changed by no event: a partition (not proven: a partition went)"
+            "- 0:4:900: rows changed by no event: a partition (not proven: a partition went)"
         )
-    warned = schema_result(with_news(ADDED, LOST, converted=(PRICE,)), LATER)
+        later = schema_result(one, LATER)
+        assert (later.passed, later.severity.value) == (False, "ERROR")
+        assert shown(later)["not_proven_list"] == "- not proven since 0:4:900: a partition"
+    warned = schema_result(table(converted={LATER.row.window.start: (PRICE,)}, doubts={START: "x"}), LATER)
     assert (warned.passed, warned.severity.value) == (False, "WARN")
 
 
+def test_a_statement_that_found_no_row_fails_nothing() -> None:
+    found = schema_result(table(news={START: (LOST,)}), WINDOW)
+    assert (found.passed, shown(found)["changes"], shown(found)["not_proven"]) == (True, 1, 0)
+
+
 def test_metadata_of_a_window_list_its_changes_and_have_none_where_there_are_none() -> None:
-    (table,) = with_news(*[ADDED] * 120).tables
-    made = changelog_metadata(table, WINDOW)
+    made = changelog_metadata(table(news={START: (ADDED,) * 120}), WINDOW)
     assert made["schema_changes"] == 120
     assert made["schema_change_list"].value.splitlines()[0] == "- 0:4:700: column c int(11) added first"
     assert made["schema_change_list"].value.splitlines()[100:] == ["- and 20 more"]
-    assert not {"schema_changes", "schema_change_list"} & changelog_metadata(table, LATER).keys()
+    assert (
+        not {"schema_changes", "schema_change_list"} & changelog_metadata(table(news={START: (ADDED,)}), LATER).keys()
+    )
 
 
-def with_unknown(*, doubt: str = "", **counts: dict[str, int]) -> TablesReport:
-    tables = [
-        TableReport(
-            TableId("shopdb", "", name),
-            (),
-            {"snapshot": LayerOutcome(doubt=doubt, unknown_values=one), "history": LayerOutcome()},
-        )
-        for name, one in counts.items()
-    ]
-    return TablesReport((WINDOW,), tuple(tables), 1.0)
-
-
-def test_values_that_nobody_knows_are_counted_by_column_and_warn() -> None:
-    found = schema_result(with_unknown(orders={"total": 1200, "a": 1}, items={}), WINDOW)
+def test_values_that_nobody_knows_are_counted_by_column_and_warn_in_the_window_of_their_statement() -> None:
+    one = table(unknown_values={START: {"total": 1200, "a": 1}})
+    found = schema_result(one, WINDOW)
     assert (found.passed, found.severity.value) == (False, "WARN")
     assert shown(found)["unknown_values"] == 1201
     assert shown(found)["unknown_list"].splitlines() == [
-        "- **shopdb.orders**: `a`: 1 value of a standing row is not known (servers convert it differently, or nothing tells it)",
-        "- **shopdb.orders**: `total`: 1,200 values of standing rows are not known "
+        "- `a`: 1 value of a standing row is not known (servers convert it differently, or nothing tells it)",
+        "- `total`: 1,200 values of standing rows are not known "
         "(servers convert them differently, or nothing tells them)",
     ]
-    passed = schema_result(with_unknown(orders={}, items={}), WINDOW)
-    assert passed.passed
-    assert [shown(passed)[name] for name in ("unknown_values", "unknown_list")] == [0, "none"]
+    assert schema_result(one, LATER).passed
 
 
 def test_values_that_nobody_knows_do_not_hide_an_error() -> None:
-    found = schema_result(with_unknown(doubt="0:4:900: x", orders={"total": 2}), WINDOW)
+    found = schema_result(table(doubts={START: "0:4:900: x"}, unknown_values={START: {"total": 2}}), WINDOW)
     assert (found.passed, found.severity.value) == (False, "ERROR")
     assert [shown(found)[name] for name in ("not_proven", "unknown_values")] == [1, 2]
 
 
 def test_a_result_names_a_hundred_columns_with_such_values() -> None:
-    found = schema_result(with_unknown(orders={f"c{number:03}": 1 for number in range(150)}), WINDOW)
+    found = schema_result(table(unknown_values={START: {f"c{number:03}": 1 for number in range(150)}}), WINDOW)
     lines = shown(found)["unknown_list"].splitlines()
     assert (len(lines), lines[-1]) == (101, "- and 50 more")
 
 
 def test_updates_that_do_not_fit_their_document_warn() -> None:
-    tables = tuple(
-        TableReport(TableId("shop", "", name), (), {"snapshot": LayerOutcome(not_removed=NotRemoved(misfits=count))})
-        for name, count in {"orders": 1, "carts": 0, "visits": 1200}.items()
-    )
-    found = schema_result(TablesReport((WINDOW,), tables, 1.0), WINDOW)
-    assert (found.passed, found.severity.value, shown(found)["unfitting_updates"]) == (False, "WARN", 1201)
     rest = "that the stored document does not have; a full load or a later replace heals it"
-    assert shown(found)["unfitting_list"].splitlines() == [
-        f"- **shop.orders**: 1 update names a path {rest}",
-        f"- **shop.visits**: 1,200 updates name paths {rest}",
-    ]
-    assert schema_result(TablesReport((WINDOW,), tables[1:2], 1.0), WINDOW).passed
+    for count, said in ((1, f"1 update names a path {rest}"), (1200, f"1,200 updates name paths {rest}")):
+        found = schema_result(table(misfits={START: count}), WINDOW)
+        assert (found.passed, found.severity.value, shown(found)["unfitting_updates"]) == (False, "WARN", count)
+        assert shown(found)["unfitting_list"] == f"- {said}"
+    assert schema_result(table(misfits={START: 3}), LATER).passed
 
 
 def test_a_materialization_of_a_snapshot_says_how_many_values_nobody_knows() -> None:
-    (table,) = with_unknown(orders={"total": 12, "a": 1}).tables
-    assert snapshot_metadata(table, WINDOW)["unknown_values"] == 13
-    assert "unknown_values" not in history_metadata(table, WINDOW)
+    snapshot = LayerOutcome(unknown_values={"total": 12, "a": 1})
+    one = TableReport(ORDERS, (), {"snapshot": snapshot, "history": LayerOutcome()})
+    assert snapshot_metadata(one, WINDOW)["unknown_values"] == 13
+    assert "unknown_values" not in history_metadata(one, WINDOW)

@@ -145,9 +145,9 @@ def test_checks_of_the_window_are_told_with_it(
     ) == [
         ("shop/changelog/shopdb/orders", "balance", "2026-01-05-00:00"),
         ("shop/changelog/shopdb/orders", "completeness", "2026-01-05-00:00"),
-        ("shop/changelog/shopdb/orders", "paused_tables", "2026-01-05-00:00"),
         ("shop/entries", "balance", "p00|2026-01-05-00:00"),
         ("shop/entries", "completeness", "p00|2026-01-05-00:00"),
+        ("shop/snapshot/shopdb/orders", "paused_tables", "2026-01-05-00:00"),
         ("shop/snapshot/shopdb/orders", "schema", "2026-01-05-00:00"),
     ]
 

@@ -1,4 +1,4 @@
-"""The check that snapshots have one row for each key: no other job executes it, and it fails naming the tables."""
+"""The check that snapshots have one row for each key: no other job executes it, and each is about its own table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dts_assets.model.failures import Failure
 from dts_assets.model.tables import TableId
 from tests.defs.projects import Project
 
-ORDERS, ITEMS = TableId("shopdb", "", "orders"), TableId("shopdb", "", "items")
+ORDERS, ITEMS, BROKEN = (TableId("shopdb", "", name) for name in ("orders", "items", "broken"))
 COLUMNS = [("id", "bigint", True), ("note", "string", False)]
 
 
@@ -28,23 +28,36 @@ def test_only_its_own_job_executes_it(project: Project) -> None:
 
 
 @pytest.mark.more
-def test_it_fails_and_names_the_tables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_keys, "find_repeated_keys", lambda _: OneByOne({ORDERS: 2, ITEMS: 0}))
-    definitions = project.register({ORDERS: COLUMNS}).definitions()
-    result = definitions.resolve_job_def("shop_keys").execute_in_process(raise_on_error=False)
-    (judged,) = result.get_asset_check_evaluations()
-    assert (judged.check_name, judged.passed) == (ONE_ROW_PER_KEY, False)
-    assert judged.metadata["tables"].value == str(ORDERS)
-    assert judged.metadata["repeated_keys"].value == 2
+def test_each_snapshot_has_its_own_and_a_table_that_stands_still_has_no_result(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[set[TableId]] = []
+
+    def find(_: object, *, tables: dict[TableId, object]) -> OneByOne[TableId, int]:
+        asked.append(set(tables))
+        return OneByOne({ORDERS: 2, ITEMS: 0})
+
+    monkeypatch.setattr(row_keys, "find_repeated_keys", find)
+    monkeypatch.setattr(row_keys, "failed_tables", lambda _: frozenset({BROKEN}))
+    definitions = project.register({ORDERS: COLUMNS, ITEMS: COLUMNS, BROKEN: COLUMNS}).definitions()
+    job = definitions.resolve_job_def("shop_keys")
+    result = job.execute_in_process(raise_on_error=False)
+    assert result.success
+    assert {one.asset_key.path[-1]: one.passed for one in result.get_asset_check_evaluations()} == {
+        "orders": False,
+        "items": True,
+    }
+    assert asked == [{ORDERS, ITEMS, BROKEN}]
 
 
-def test_it_passes_where_no_key_is_repeated() -> None:
-    result = keys_result(OneByOne({ORDERS: 0}))
-    assert result.passed
-    assert result.metadata["snapshots"] == dg.IntMetadataValue(1)
+def test_it_counts_the_keys_of_its_own_table() -> None:
+    found = OneByOne({ORDERS: 0, ITEMS: 2}, {BROKEN: Failure("The table broken is odd.", 11)})
+    results = {table: keys_result(key_of(table), table, found) for table in (ORDERS, ITEMS, BROKEN)}
+    assert [one.passed for one in results.values()] == [True, False, False]
+    assert results[ITEMS].metadata["repeated_keys"] == dg.IntMetadataValue(2)
+    assert results[BROKEN].metadata["not_looked_at"] == dg.TextMetadataValue("The table broken is odd.")
+    assert results[ORDERS].asset_key == dg.AssetKey(["shop", "snapshot", *ORDERS.path])
 
 
-def test_it_fails_with_the_sentence_of_a_table_that_cannot_be_read() -> None:
-    result = keys_result(OneByOne({ORDERS: 0}, {ITEMS: Failure("The table items is odd.", 11)}))
-    assert not result.passed
-    assert result.metadata["not_looked_at"] == dg.MarkdownMetadataValue("- The table items is odd.")
+def key_of(table: TableId) -> dg.AssetCheckKey:
+    return dg.AssetCheckKey(dg.AssetKey(["shop", "snapshot", *table.path]), ONE_ROW_PER_KEY)

@@ -96,6 +96,7 @@ class Flows:
     lost: frozenset[Window] = frozenset()
     paused: tuple[PausedTable, ...] = ()
     tables: tuple[TableId, ...] = ()
+    idle: frozenset[tuple[TableId, Window]] = frozenset()
 
     def raw(self, pipeline: Any, span: Span, **_: Any) -> RawReport:
         self.spans.append(span)
@@ -122,7 +123,9 @@ class Flows:
             TableReport(
                 table, COLUMNS,
                 {"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, not_removed=LEFT.get(table))},
-                changes={one.start: 5 + number for number, one in enumerate(windows)},
+                changes={
+                    one.start: 5 + number for number, one in enumerate(windows) if (table, one) not in self.idle
+                },
             )
             for table in self.tables
         )  # fmt: skip
@@ -172,6 +175,15 @@ class Ran:
         ]
         return {one.partition: one.passed for one in evaluations if one.check_name == name}
 
+    def checked(self, name: str) -> dict[tuple[str, str | None], bool]:
+        """Whether a check about one table passed, by the last part of its asset's key and by partition."""
+        events = self.result.all_events
+        evaluations = [
+            one.asset_check_evaluation_data for one in events if one.event_type_value == "ASSET_CHECK_EVALUATION"
+        ]
+        assert all(one.asset_key.path[1] == "snapshot" for one in evaluations if one.check_name == name)
+        return {(one.asset_key.path[-1], one.partition): one.passed for one in evaluations if one.check_name == name}
+
 
 Run = Callable[..., Ran]
 
@@ -181,8 +193,14 @@ def run(shop: Project) -> Iterator[Run]:
     """Runs a job of the project in an instance of its own, closed when the test ends."""
     with ExitStack() as stack:
 
-        def of_job(job: str, *, selection: Iterable[dg.AssetKey] | None = None, **how: Any) -> Ran:
-            instance = stack.enter_context(dg.DagsterInstance.ephemeral())
+        def of_job(
+            job: str,
+            *,
+            selection: Iterable[dg.AssetKey] | None = None,
+            instance: dg.DagsterInstance | None = None,
+            **how: Any,
+        ) -> Ran:
+            instance = instance or stack.enter_context(dg.DagsterInstance.ephemeral())
             chosen = None if selection is None else list(selection)
             definition = shop.definitions().resolve_job_def(f"shop_{job}")
             result = definition.execute_in_process(instance=instance, asset_selection=chosen, **how)
@@ -432,14 +450,49 @@ def test_a_table_that_stands_still_gets_no_event_and_the_check_says_why_and_how_
     assert (ran.metadata("changelog", *ORDERS.path), ran.metadata("snapshot", *ORDERS.path)) == ({}, {})
     other = ran.metadata("changelog", *AUDIT.path)["2026-01-05-00:00"]
     assert other["paused_tables"] == str(ORDERS)
-    assert ran.checks("paused_tables") == {"2026-01-05-00:00": False}
-    (told,) = [one for one in ran.result.get_asset_check_evaluations() if one.check_name == "paused_tables"]
-    said = told.metadata["paused_list"].value
+    assert ran.checked("paused_tables") == {
+        ("orders", "2026-01-05-00:00"): False,
+        ("audit", "2026-01-05-00:00"): True,
+        (ODD.path[-1], "2026-01-05-00:00"): True,
+    }
+    assert ("orders", "2026-01-05-00:00") not in ran.checked("schema")
+    (told,) = [one for one in ran.result.get_asset_check_evaluations() if not one.passed]
+    said = told.metadata["reason"].value
     assert "since 2026-01-06 07:08 UTC: KeyError at a.py:7" in str(said)
     assert f"dts-assets tables resume {ORDERS}" in str(said)
 
 
+def test_a_table_without_changes_in_a_window_gets_no_result(run: Run, flows: Flows) -> None:
+    flows.idle = frozenset({(AUDIT, GRID.at(1)), (ORDERS, GRID.at(0))})
+    flows.tables = (ORDERS, AUDIT, LATER)
+    ran = run("tables", tags=window_tags((GRID.at(0), GRID.at(1))))
+    expected = {("orders", 1), ("audit", 0), ("later", 0), ("later", 1)}
+    for name in ("schema", "paused_tables"):
+        assert set(ran.checked(name)) == {(table, GRID.at(number).key) for table, number in expected}
+    planned = [one for one in ran.result.all_events if one.event_type_value == "ASSET_CHECK_EVALUATION_PLANNED"]
+    assert {one.event_specific_data.check_name for one in planned} <= {"completeness", "balance"}  # type: ignore[union-attr]
+
+
+def test_a_result_is_shown_until_its_window_is_made_again(run: Run, flows: Flows) -> None:
+    """Dagster shows results about the newest materialization of a partition, in whatever run it was judged."""
+    key = dg.AssetCheckKey(dg.AssetKey(["shop", "snapshot", *ORDERS.path]), "schema")
+    ran = run("tables", tags=window_tags((GRID.at(0), GRID.at(1))))
+    infos = ran.instance.event_log_storage.get_asset_check_partition_info([key])
+    assert {one.partition_key: one.is_current for one in infos} == {GRID.at(0).key: True, GRID.at(1).key: True}
+    flows.idle = frozenset({(ORDERS, GRID.at(0))})
+    again = run("tables", partition_key=GRID.at(0).key, instance=ran.instance)
+    assert ("orders", GRID.at(0).key) not in again.checked("schema")
+    infos = ran.instance.event_log_storage.get_asset_check_partition_info([key])
+    assert {one.partition_key: one.is_current for one in infos} == {GRID.at(0).key: False, GRID.at(1).key: True}
+
+
+def test_only_tables_whose_snapshots_are_selected_are_judged(run: Run, flows: Flows) -> None:
+    snapshot = dg.AssetKey(["shop", "snapshot", *ORDERS.path])
+    ran = run("tables", partition_key="2026-01-05-00:00", selection=[snapshot])
+    assert set(ran.checked("schema")) == {("orders", "2026-01-05-00:00")}
+
+
 def test_while_no_table_stands_still_the_check_passes(run: Run, flows: Flows) -> None:
     ran = run("tables", partition_key="2026-01-05-00:00")
-    assert ran.checks("paused_tables") == {"2026-01-05-00:00": True}
+    assert set(ran.checks("paused_tables").values()) == {True}
     assert "paused_tables" not in ran.metadata("changelog", *AUDIT.path)["2026-01-05-00:00"]

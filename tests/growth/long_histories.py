@@ -23,7 +23,7 @@ from dts_assets.planning.adjoining_cells import excused, joined, seam
 from dts_assets.planning.appends import can_append_entries, find_appends, open_windows, tables_as_stored
 from dts_assets.planning.boundaries import PlannedCell, closed_windows, instants_to_find, plan_cells
 from dts_assets.planning.column_names import ColumnNames, named_columns
-from dts_assets.planning.column_types import column_types, converted_columns, source_texts
+from dts_assets.planning.column_types import column_types, converted_columns, converted_in_windows
 from dts_assets.planning.compactions import FileShape, files_to_compact
 from dts_assets.planning.completeness import completeness_of_cell, completeness_of_window, gtids_by_shard, level_of_cell
 from dts_assets.planning.cuts import cut_of_window, frontier, frontier_of_table, window_cut
@@ -110,7 +110,6 @@ Given: TypeAlias = Any
 Case: TypeAlias = tuple[Callable[[int], Given], Callable[[Given], object]]
 """What makes so many things, and what is done with them."""
 
-_T = TableId("shopdb", "", "t")
 
 
 def topic(rows: dict[Cell, IngestWindow], order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> TopicMarks:
@@ -354,7 +353,13 @@ PLANNING: dict[str, Case] = {
     "columns": (
         lambda count: [ColumnShape(f"c{one}", "text", False) for one in range(count)],
         lambda shape: (
-            converted_columns([Column(one.name, "string", False) for one in shape], source_texts([(_T, shape)])[_T]),
+            converted_columns([Column(one.name, "string", False) for one in shape]),
+            converted_in_windows(
+                [Column(one.name, "string", False, (), (("int(11)", "int"),)) for one in shape],
+                {GRID.at(0).start: [shape]},
+                [GRID.at(0).start],
+                lambda _: "string",
+            ),
             named_columns(
                 [ColumnNames(one.name, (one.name,)) for one in shape], [one.name for one in shape], ignores_case=True
             ),

@@ -16,6 +16,7 @@ from dts_assets.wire.ddl.effects import HARMLESS, Effect, EffectKind
 from dts_assets.wire.ddl.reading import effects_of
 from dts_assets.wire.ddl.schema_changes import (
     ColumnAdded,
+    ColumnModified,
     DatabaseCharsetChanged,
     DatabaseCreated,
     DatabaseDropped,
@@ -40,12 +41,14 @@ class SchemaNews:
     """A change of a table's schema, or of rows that no event tells.
 
     ``text`` says it in words: ``column note varchar(80) added after id``. ``doubt`` says why the table's
-    columns or rows are not proven behind it. ``position`` is None where an event told it.
+    columns or rows are not proven behind it. ``position`` is None where an event told it. ``column`` is the one whose values may
+    have changed, empty where there is none.
     """
 
     text: str
     position: SourcePosition | None = None
     doubt: str | None = None
+    column: str = ""
 
     def __str__(self) -> str:
         """Return the news as one line."""
@@ -100,7 +103,10 @@ def _of_changes(
                 if table.database == change.database:
                     yield table, SchemaNews(words_of(change), one.position)
         elif not isinstance(change, DatabaseCreated | DatabaseCharsetChanged | TableTruncated):
-            news = SchemaNews(words_of(change), one.position, doubt_of(change))
+            column = change.new if isinstance(change, ColumnModified) else None
+            column = change.column if isinstance(change, ColumnAdded) else column
+            name = "" if column is None else column.name
+            news = SchemaNews(words_of(change), one.position, doubt_of(change), name)
             yield change.table, news
             if isinstance(change, TableRenamed):
                 yield change.new, news
@@ -127,7 +133,8 @@ def _of_effects(one: SourceStatement) -> Iterable[tuple[TableId, SchemaNews]]:
     for effect in parsed.effects:
         if effect.kind is not EffectKind.TRUNCATE_TABLE and effect.kind not in HARMLESS:
             for table in effect.tables:
-                yield table, SchemaNews(_effect_words(effect), one.position, doubt_of_effect(effect))
+                name = "" if effect.definition is None else effect.columns[-1]
+                yield table, SchemaNews(_effect_words(effect), one.position, doubt_of_effect(effect), name)
 
 
 def _effect_words(effect: Effect) -> str:

@@ -1,0 +1,38 @@
+"""The tables whose snapshots are not proven as they stand."""
+
+from __future__ import annotations
+
+from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.one_by_one import OneByOne, one_by_one
+from dts_assets.flows.pauses import paused_here
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.stored_snapshots import stored_state
+from dts_assets.model.tables import TableId
+
+
+def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
+    """Return the position and the reason since which snapshots are not proven; tables that stand still are left out.
+
+    Beside them stand the failures of tables that could not be read.
+    """
+    known, still = known_tables(pipeline), paused_here(pipeline)
+    here = [table for table in known if table not in still]
+    stored = one_by_one(
+        here,
+        lambda table: stored_state(pipeline, SNAPSHOT.name, table)[1],
+        named=lambda table: f"The look at the columns of {table}",
+    )
+    noted = {table: one for table, one in stored.results.items() if one.present is not None and one.present.doubt}
+    followed = FollowedTables(pipeline, {table: known[table] for table in noted})
+
+    def doubt(table: TableId) -> str:
+        """Return the reason as it is seen now: an earlier version may have noted another one."""
+        present = noted[table].present
+        at = followed.at(table, noted[table].frontier) if followed.is_followed(table) else None
+        return at.doubt if at is not None else "" if present is None else present.doubt
+
+    found = one_by_one(noted, doubt, named=lambda table: f"The look at the statements of {table}")
+    failures = {**stored.failures, **found.failures}
+    return OneByOne({table: said for table, said in sorted(found.results.items()) if said}, failures)

@@ -1,0 +1,107 @@
+"""Facts about a table at the end of a window: why it is not proven, and which values have another form.
+
+They follow from the ledger up to this window, whichever windows were made together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.known_tables import known_sources, routed_shapes
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_news import News
+from dts_assets.model.columns import Column, ColumnShape, same_name
+from dts_assets.model.frontier import Frontier
+from dts_assets.model.tables import TableId
+from dts_assets.planning.column_types import ConvertedColumn, converted_in_windows
+from dts_assets.wire.ddl.schema_news import SchemaNews
+
+
+def window_doubts(
+    pipeline: Pipeline,
+    due: Mapping[TableId, Collection[datetime]],
+    *,
+    news: News,
+    columns: Mapping[TableId, Sequence[Column]],
+) -> dict[TableId, dict[datetime, str]]:
+    """Return why tables are not proven at the ends of windows; proven ones are left out.
+
+    Args:
+        pipeline: The subscription.
+        due: The starts of the windows to judge.
+        news: The changes of schemas that the windows of the run brought.
+        columns: All columns of the tables.
+    """
+    followed = FollowedTables(pipeline, {table: columns[table] for table in due})
+    return {
+        table: found
+        for table, starts in due.items()
+        if (found := _doubts_of(followed, table, sorted(starts), news.get(table, {})))
+    }
+
+
+def _doubts_of(
+    followed: FollowedTables, table: TableId, starts: Sequence[datetime], news: Mapping[datetime, Sequence[SchemaNews]]
+) -> dict[datetime, str]:
+    found: dict[datetime, str] = {}
+    doubt, before = "", None
+    for start in starts:
+        # Between two windows with news nothing changes what is known of a table, but a copy of it does.
+        if before is None or followed.is_copied(table) or any(before < one <= start for one in news):
+            doubt = _doubt_at(followed, table, start, news)
+        if doubt:
+            found[start] = doubt
+        before = start
+    return found
+
+
+def _doubt_at(
+    followed: FollowedTables, table: TableId, start: datetime, news: Mapping[datetime, Sequence[SchemaNews]]
+) -> str:
+    if followed.is_followed(table):
+        at = followed.at(table, Frontier(start, start, None))
+        return "" if at is None else at.doubt
+    return next((f"{one.position}: {one.doubt}" for one in news.get(start, ()) if one.doubt is not None), "")
+
+
+def window_conversions(
+    pipeline: Pipeline, starts: Collection[datetime], tables: Mapping[TableId, Sequence[Column]]
+) -> dict[TableId, dict[datetime, tuple[ConvertedColumn, ...]]]:
+    """Return the columns of which windows told values that the lake holds in another form, by table and window start."""
+    own = {table: columns for table, columns in tables.items() if any(one.own_types for one in columns)}
+    if not own:
+        return {}
+    sources = known_sources(pipeline)
+    rows = pipeline.ledger.of_tables({one for table in own for one in sources.get(table, (table,))})[0]
+    told: dict[TableId, dict[datetime, list[tuple[ColumnShape, ...]]]] = {}
+    for row in routed_shapes(pipeline, rows):
+        if row.table in own:
+            told.setdefault(row.table, {}).setdefault(row.window_start, []).append(row.columns)
+    return {
+        table: converted_in_windows(
+            columns, told.get(table, {}), starts, lambda text, table=table: pipeline.lake_type(table, text)
+        )
+        for table, columns in own.items()
+    }
+
+
+def unknown_by_window(
+    counts: Mapping[str, int], news: Mapping[datetime, Sequence[SchemaNews]], changed: Iterable[datetime]
+) -> dict[datetime, dict[str, int]]:
+    """Return the values that a commit made NULL by the windows that brought the statements; else by the newest ``changed`` one.
+
+    A commit counts them by column for all its windows together.
+    """
+    found: dict[datetime, dict[str, int]] = {}
+    said = {start: [one for one in some if one.position is not None] for start, some in news.items()}
+    said = {start: some for start, some in said.items() if some}
+    for column, count in counts.items():
+        named = [
+            start for start, some in said.items() if any(same_name(one.column) == same_name(column) for one in some)
+        ]
+        for start in named or said or [max(changed, default=None)]:
+            if start is not None:
+                found.setdefault(start, {})[column] = count
+    return found
