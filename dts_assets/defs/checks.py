@@ -90,10 +90,14 @@ def schema_result(table: TableReport, window: WindowReport) -> dg.AssetCheckResu
     statement, and of updates whose path the stored document does not have. All other changes are listed and fail nothing.
     """
     start = window.row.window.start
-    converted, news = table.converted.get(start, ()), table.news.get(start, ())
-    doubt, unknown = table.doubts.get(start, ""), table.unknown_values.get(start, {})
+    facts, news = table.facts, table.news.get(start, ())
+    converted, doubt, unknown = (
+        facts.converted.get(start, ()),
+        facts.doubts.get(start, ""),
+        facts.unknown_values.get(start, {}),
+    )
     doubted = [str(one) for one in news if one.doubt is not None] or [f"not proven since {doubt}"] if doubt else []
-    misfits = table.misfits.get(start, 0)
+    misfits = facts.misfits.get(start, 0)
     lists = {
         "converted_list": [str(one) for one in converted],
         "change_list": [str(one) for one in news],

@@ -131,13 +131,13 @@ LAYERS = (
                 "The columns follow the source: changes are listed, columns in another form warn, and a statement "
                 "behind which the table is not proven is an error.",
                 schema_result,
-                lambda table, window: table.is_concerned(window.row.window) and not lacks(window, table),
+                lambda table, window: window.row.window.start in table.concerned and not lacks(window, table),
             ),
             TableCheck(
                 PAUSED,
                 "The table did not stand still when the window was made; else it says why, and how it goes on.",
                 paused_result,
-                lambda table, window: table.is_concerned(window.row.window) or lacks(window, table),
+                lambda table, window: window.row.window.start in table.concerned or lacks(window, table),
             ),
         ),
     ),

@@ -144,6 +144,8 @@ class _Told:
                     yield evaluation(check.asset, result, partition)
         for layer, one, table, window in concerned_checks(report):
             key, partition = layer.key(self.subscription, table.table), window.row.window.key
+            if partition in still_open and not table.changes.get(window.row.window.start):
+                continue
             if self._due(dg.AssetCheckKey(key, one.name), partition, still_open=partition in still_open):
                 yield evaluation(key, one.judge(table, window), partition)
 

@@ -179,7 +179,7 @@ def _of_rows(report: TableReport, window: WindowReport, outcome: LayerOutcome, *
         **known(**{"dagster/row_count": outcome.rows}),
         **_not_removed(outcome.not_removed),
         **more,
-        **_converted(report.converted.get(window.row.window.start, ())),
+        **_converted(report.facts.converted.get(window.row.window.start, ())),
         **_schema_changes(report, window),
         **_problems(window.row.problems),
     }

@@ -143,15 +143,31 @@ class LayerOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Facts about a table at the ends of windows.
+
+    ``doubts`` says why its columns or rows are not proven. ``converted`` are the columns of which events have values that the
+    lake holds in another form, by the types told up to the window. ``unknown_values`` has the values that the run made NULL, by
+    column, at the window that brought the statement, and ``misfits`` the updates that did not fit their document.
+    """
+
+    doubts: Mapping[datetime, str] = field(default_factory=dict)
+    converted: Mapping[datetime, tuple[ConvertedColumn, ...]] = field(default_factory=dict)
+    unknown_values: Mapping[datetime, Mapping[str, int]] = field(default_factory=dict)
+    misfits: Mapping[datetime, int] = field(default_factory=dict)
+
+
+NO_FACTS = TableFacts()
+
+
+@dataclass(frozen=True, slots=True)
 class TableReport:
     """One source table of the tables run; counts by window start where they belong to a window.
 
     ``layers`` names the layers that have the table: ``{"changelog": LayerOutcome(), "snapshot": LayerOutcome(True, 7, 700)}``; a
-    run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window. ``converted`` are
-    the columns of which events of a window have values that the lake holds in another form, by the types told up to it. ``news``
-    are the changes of its schema that each window brought. ``doubts`` says why its columns or rows are not proven at the end of a
-    window. ``unknown_values`` has the values that the run made NULL, by column, where the window brought the statement, and
-    ``misfits`` the updates that did not fit their document.
+    run of some layers has fewer of them. ``latest_event`` has the source's time of the last change of a window. ``news`` are
+    the changes of its schema that each window brought. ``concerned`` are the windows with changes of the table, whether the run
+    made their rows or not.
     """
 
     table: TableId
@@ -162,15 +178,9 @@ class TableReport:
     invalid_values: Mapping[datetime, int] = field(default_factory=dict)
     quarantined: Mapping[datetime, int] = field(default_factory=dict)
     latest_event: Mapping[datetime, datetime] = field(default_factory=dict)
-    converted: Mapping[datetime, tuple[ConvertedColumn, ...]] = field(default_factory=dict)
     news: Mapping[datetime, tuple[SchemaNews, ...]] = field(default_factory=dict)
-    doubts: Mapping[datetime, str] = field(default_factory=dict)
-    unknown_values: Mapping[datetime, Mapping[str, int]] = field(default_factory=dict)
-    misfits: Mapping[datetime, int] = field(default_factory=dict)
-
-    def is_concerned(self, window: Window) -> bool:
-        """Return whether a window has changes of the table's rows, or of its schema."""
-        return bool(self.changes.get(window.start) or self.news.get(window.start))
+    facts: TableFacts = NO_FACTS
+    concerned: frozenset[datetime] = frozenset()
 
     def event_lag_seconds(self, window: Window) -> float | None:
         """Return the seconds from a table's last change to the end of a window.

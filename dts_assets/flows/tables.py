@@ -17,7 +17,7 @@ from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, Laye
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.renamed_tables import register_renamed
-from dts_assets.flows.reports import LayerOutcome, Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.reports import NO_FACTS, LayerOutcome, Progress, TableReport, TablesReport, WindowReport
 from dts_assets.flows.ruled_changelogs import forget_plain_versions, pass_rules
 from dts_assets.flows.schema_news import schema_news
 from dts_assets.flows.settling import settle_days
@@ -28,7 +28,7 @@ from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.flows.unmatched_rules import refuse_unmatched
 from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
-from dts_assets.flows.window_facts import unknown_by_window, window_conversions, window_doubts
+from dts_assets.flows.window_facts import window_facts, windows_concerned
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut, PausedTable
@@ -364,30 +364,16 @@ def _table_reports(
     before = pipeline.grid.previous(windows[0])
     shapes = pipeline.ledger.table_shapes(windows if before is None else [before, *windows])
     tables, outcomes = advanced.known, advanced.outcomes
-    starts = {window.start for window in windows}
     news = schema_news(pipeline, windows, shapes, tables=tables)
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
     changes = {table: _summed((start, tally.changes) for start, tally in mine) for table, mine in by_table.items()}
-    concerned = {
-        table: {*(start for start, count in changes.get(table, {}).items() if count), *news.get(table, {})} & starts
-        for table in tables
-    }
-    converted = window_conversions(
-        pipeline, starts, {table: tables[table] for table, some in concerned.items() if some}
-    )
-    doubts = window_doubts(
-        pipeline,
-        {table: some for table, some in concerned.items() if table in news or _is_doubted(outcomes, table)},
-        news=news,
-        columns=tables,
-    )
+    concerned = windows_concerned(pipeline, windows, news)
+    facts = window_facts(pipeline, concerned, outcomes.get(SNAPSHOT.name, {}), news=news, columns=tables)
     reports = []
     for table, columns in tables.items():
         mine = by_table.get(table, [])
-        of_snapshot = outcomes.get(SNAPSHOT.name, {}).get(table, LayerOutcome())
-        misfits = 0 if of_snapshot.not_removed is None else of_snapshot.not_removed.misfits
         files = [file for result in results for file in result.files.get(table, ())]
         reports.append(
             TableReport(
@@ -398,13 +384,9 @@ def _table_reports(
                     for layer in pipeline.layers
                     if layer.takes(pipeline.settings, table)
                 },
-                converted=converted.get(table, {}),
                 news=news.get(table, {}),
-                doubts=doubts.get(table, {}),
-                unknown_values=unknown_by_window(
-                    of_snapshot.unknown_values, news.get(table, {}), concerned[table] or starts
-                ),
-                misfits={max(concerned[table] or starts): misfits} if misfits else {},
+                facts=facts.get(table, NO_FACTS),
+                concerned=concerned.get(table, frozenset()),
                 changes=changes.get(table, {}),
                 stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
                 invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
@@ -413,12 +395,6 @@ def _table_reports(
             )
         )
     return tuple(reports)
-
-
-def _is_doubted(outcomes: Mapping[str, Mapping[TableId, LayerOutcome]], table: TableId) -> bool:
-    """Return whether the snapshot of a table is not proven, or was not before the run."""
-    found = outcomes.get(SNAPSHOT.name, {}).get(table)
-    return found is not None and (bool(found.doubt) or found.was_doubted)
 
 
 def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:

@@ -10,13 +10,72 @@ from datetime import datetime
 
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.known_tables import known_sources, routed_shapes
+from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.reports import LayerOutcome, TableFacts
 from dts_assets.flows.schema_news import News
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.columns import Column, ColumnShape, same_name
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
+from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn, converted_in_windows
 from dts_assets.wire.ddl.schema_news import SchemaNews
+
+
+def windows_concerned(pipeline: Pipeline, windows: Sequence[Window], news: News) -> dict[TableId, frozenset[datetime]]:
+    """Return the windows with changes of a table's rows or schema, by table and window start, as the ledger has them."""
+    found: dict[TableId, set[datetime]] = {table: {*some} for table, some in news.items()}
+    for row in pipeline.ledger.window_tables(windows):
+        if row.changes:
+            found.setdefault(row.table, set()).add(row.window_start)
+    return {table: frozenset(some) for table, some in found.items()}
+
+
+def window_facts(
+    pipeline: Pipeline,
+    concerned: Mapping[TableId, Collection[datetime]],
+    outcomes: Mapping[TableId, LayerOutcome],
+    *,
+    news: News,
+    columns: Mapping[TableId, Sequence[Column]],
+) -> dict[TableId, TableFacts]:
+    """Return the facts about tables at the ends of the windows that concern them.
+
+    Args:
+        pipeline: The subscription.
+        concerned: The starts of the windows with changes of each table.
+        outcomes: What became of the snapshots that the run looked at.
+        news: The changes of schemas that the windows of the run brought.
+        columns: All columns of the tables.
+    """
+    concerned = {table: some for table, some in concerned.items() if table in columns and some}
+    starts = {start for some in concerned.values() for start in some}
+    converted = window_conversions(pipeline, starts, {table: columns[table] for table in concerned})
+    doubtful = {
+        table: some for table, some in concerned.items() if table in news or _is_doubted(pipeline, table, outcomes)
+    }
+    doubts = window_doubts(pipeline, doubtful, news=news, columns=columns)
+    found = {}
+    for table, some in concerned.items():
+        outcome = outcomes.get(table, LayerOutcome())
+        misfits = 0 if outcome.not_removed is None else outcome.not_removed.misfits
+        found[table] = TableFacts(
+            doubts.get(table, {}),
+            converted.get(table, {}),
+            unknown_by_window(outcome.unknown_values, news.get(table, {}), some),
+            {max(some): misfits} if misfits else {},
+        )
+    return found
+
+
+def _is_doubted(pipeline: Pipeline, table: TableId, outcomes: Mapping[TableId, LayerOutcome]) -> bool:
+    """Return whether the snapshot of a table is not proven, or was not before the run."""
+    if table in outcomes:
+        return bool(outcomes[table].doubt) or outcomes[table].was_doubted
+    present = stored_state(pipeline, SNAPSHOT.name, table)[1].present
+    return present is not None and bool(present.doubt)
 
 
 def window_doubts(
@@ -26,7 +85,7 @@ def window_doubts(
     news: News,
     columns: Mapping[TableId, Sequence[Column]],
 ) -> dict[TableId, dict[datetime, str]]:
-    """Return why tables are not proven at the ends of windows; proven ones are left out.
+    """Return why tables are not proven at the ends of windows.
 
     Args:
         pipeline: The subscription.
@@ -35,11 +94,13 @@ def window_doubts(
         columns: All columns of the tables.
     """
     followed = FollowedTables(pipeline, {table: columns[table] for table in due})
-    return {
-        table: found
-        for table, starts in due.items()
-        if (found := _doubts_of(followed, table, sorted(starts), news.get(table, {})))
-    }
+    found = one_by_one(  # the windows are marked already: a table that cannot be judged fails its own check
+        due,
+        lambda table: _doubts_of(followed, table, sorted(due[table]), news.get(table, {})),
+        named=lambda table: f"The look at the statements of {table}",
+    )
+    failed = {table: dict.fromkeys(due[table], one.sentence) for table, one in found.failures.items()}
+    return {**found.results, **failed}
 
 
 def _doubts_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import dagster as dg
 
 from dts_assets.defs.checks import schema_result
 from dts_assets.defs.metadata import changelog_metadata, history_metadata, snapshot_metadata
-from dts_assets.flows.reports import LayerOutcome, TableReport, WindowReport
+from dts_assets.flows.reports import LayerOutcome, TableFacts, TableReport, WindowReport
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -28,8 +29,9 @@ PRICE = ConvertedColumn("price", "string", ("decimal(10,4)",))
 ORDERS = TableId("shopdb", "", "orders")
 
 
-def table(**given: Any) -> TableReport:
-    return TableReport(ORDERS, (), {"changelog": LayerOutcome(), "snapshot": LayerOutcome()}, **given)
+def table(*, news: Mapping[datetime, tuple[SchemaNews, ...]] | None = None, **facts: Any) -> TableReport:
+    layers = {"changelog": LayerOutcome(), "snapshot": LayerOutcome()}
+    return TableReport(ORDERS, (), layers, news=news or {}, facts=TableFacts(**facts))
 
 
 def shown(result: dg.AssetCheckResult) -> dict[str, Any]:

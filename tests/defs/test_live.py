@@ -55,7 +55,9 @@ def refreshed(closed_by: ClosedBy) -> Refreshed:
         Completeness.CONTIGUOUS, (), "2", "g", (f"raw:{cell}=g",),
     )  # fmt: skip
     cut = Cut(WINDOW, SourcePosition(0, 1, 9), None, Consistency.CUT, Completeness.CONTIGUOUS, (), "g", (), "2")
-    table = TableReport(ORDERS, (Column("id", "int", True),), LAYERS, changes={WINDOW.start: 9})
+    table = TableReport(
+        ORDERS, (Column("id", "int", True),), LAYERS, changes={WINDOW.start: 9}, concerned=frozenset({WINDOW.start})
+    )
     return Refreshed(
         (RawReport((RawCellReport(raw, 1, 9, kept=False),), "file:/lake", 1.0),),
         (EntriesReport((EntriesCellReport(entries, 9, 9, START, START, quarantine_rows=0),), "file:/lake", (), 1.0),),

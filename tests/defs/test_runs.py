@@ -126,6 +126,7 @@ class Flows:
                 changes={
                     one.start: 5 + number for number, one in enumerate(windows) if (table, one) not in self.idle
                 },
+                concerned=frozenset(one.start for one in windows if (table, one) not in self.idle),
             )
             for table in self.tables
         )  # fmt: skip
