@@ -487,6 +487,21 @@ def test_a_result_is_shown_until_its_window_is_made_again(run: Run, flows: Flows
     assert {one.partition_key: one.is_current for one in infos} == {GRID.at(0).key: False, GRID.at(1).key: True}
 
 
+@pytest.mark.more
+def test_a_person_who_materializes_one_snapshot_gets_its_results(shop: Project, flows: Flows) -> None:
+    """The page of an asset selects its checks, too, and Dagster plans them: those without a result fail nothing."""
+    snapshot = dg.AssetKey(["shop", "snapshot", *ORDERS.path])
+    flows.idle = frozenset({(ORDERS, GRID.at(1))})
+    job = shop.definitions().resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for number, expected in ((0, {("orders", GRID.at(0).key)}), (1, set())):
+            result = job.execute_in_process(
+                instance=instance, asset_selection=[snapshot], partition_key=GRID.at(number).key
+            )
+            assert result.success
+            assert {*Ran(instance, result).checked("schema")} == expected
+
+
 def test_only_tables_whose_snapshots_are_selected_are_judged(run: Run, flows: Flows) -> None:
     snapshot = dg.AssetKey(["shop", "snapshot", *ORDERS.path])
     ran = run("tables", partition_key="2026-01-05-00:00", selection=[snapshot])

@@ -202,7 +202,7 @@ def test_definitions_are_as_large_as_they_were(tables: int, measured: Definition
 
 def test_twice_as_many_tables_exceed_the_bounds_of_definitions(tmp_path: Path) -> None:
     found = definitions_of(tmp_path / "project", 400)
-    assert definition_faults(found, TABLES_200) == {"size", "assets"}
+    assert definition_faults(found, TABLES_200) == {"size", "assets", "checks"}
     for name in ("checks", "jobs", "sensors", "schedules"):
         assert definition_faults(replace(EXAMPLE, **{name: 2 * getattr(EXAMPLE, name)}), EXAMPLE) == {name}
     assert definition_faults(replace(EXAMPLE, size=2 * EXAMPLE.size), EXAMPLE) == {"size"}
