@@ -114,7 +114,10 @@ class _Commands(click.Group):
 
 
 def _there_are(ctx: click.Context | None) -> str:
-    """Return the subscriptions of the configuration for a command that was given none; nothing where it cannot be read."""
+    """Return the subscriptions of the configuration for a command that was given none.
+
+    It is empty where the configuration cannot be read.
+    """
     given = None if ctx is None else ctx.params.get("config")
     try:
         names = ", ".join(settings_of(given).subscriptions)

@@ -74,9 +74,10 @@ def keys_job(subscription: Subscription, keys: Mapping[TableId, dg.AssetCheckKey
 
 
 def keys_result(key: dg.AssetCheckKey, table: TableId, found: "OneByOne[TableId, int]") -> dg.AssetCheckResult:
-    """Return the result of a table, which fails for a key in several rows, or if the table is not readable.
+    """Return the result of a table, which fails for a key in several rows.
 
-    `found` counts such keys by table. A snapshot without a key, or without rows, has none.
+    `found` counts such keys by table. It fails for a table that is not readable, too. A snapshot without a key, or
+    without rows, has none.
     """
     repeated = found.results.get(table, 0)
     unread = sentences_of(one for name, one in found.failures.items() if name == table)

@@ -48,7 +48,10 @@ class TableAsset:
 
 @dataclass(frozen=True, slots=True)
 class PlacedCheck:
-    """A check of a layer in its place in the graph: the layer's first table, or the table that it is about."""
+    """A check of a layer in its place in the graph.
+
+    It is the layer's first table, or the table that the check is about.
+    """
 
     check: LayerCheck | TableCheck
     asset: dg.AssetKey

@@ -1,4 +1,4 @@
-"""The checks about one table, which a run of the tables logs for the tables that something happened to.
+"""The checks about one table, which a run logs for tables with changes.
 
 They are no outputs of the run's job: Dagster would plan each check of each table for each window, however few tables had changes.
 """
@@ -23,7 +23,7 @@ Judged = tuple[AssetLayer, TableCheck, "TableReport", "WindowReport"]
 
 
 def concerned_checks(report: TablesReport) -> Iterator[Judged]:
-    """Yield the checks about one table that each window of a run is a matter of: none for a table without changes."""
+    """Yield the checks about one table for each window with changes of it."""
     for table in report.tables:
         for layer in layers_of(table):
             for check in layer.table_checks:
@@ -40,7 +40,10 @@ def log_table_checks(
     *,
     whole: bool,
 ) -> None:
-    """Log the evaluations of a run: of the selected tables, and with ``whole`` of those that the graph does not show yet."""
+    """Log the evaluations of the selected tables.
+
+    With ``whole`` those of tables that the graph does not show yet are among them.
+    """
     from dts_assets.defs.event_log import gathered_events  # its databases' libraries are not needed to load definitions
 
     targets: dict[dg.AssetKey, Mapping[str, int]] = {}

@@ -99,7 +99,10 @@ class FollowedTables:
     def _kept(
         self, tables: Collection[TableId], frontier: Frontier
     ) -> tuple[tuple[SourcePosition, SourcePosition], ...]:
-        """Return the first and the last position of the changes that windows of a frontier have kept of some tables."""
+        """Return the first and last positions of the changes that were kept of some tables.
+
+        Each pair is of one list of columns in one window of the frontier.
+        """
         found = []
         for row in self._ledger_rows[1]:
             if row.table in tables and row.kept and frontier.window is not None and row.window_start <= frontier.window:

@@ -13,9 +13,9 @@ from dts_assets.model.tables import TableId
 
 
 def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
-    """Return the position and the reason since which snapshots are not proven; tables that stand still are left out.
+    """Return the position since which snapshots are not proven, and the reason.
 
-    Beside them stand the failures of tables that could not be read.
+    Tables that stand still are left out.     Beside them stand the failures of tables that could not be read.
     """
     known, still = known_tables(pipeline), paused_here(pipeline)
     here = [table for table in known if table not in still]

@@ -1,4 +1,4 @@
-"""Facts about a table at the end of a window: why it is not proven, and which values have another form.
+"""Facts about a table at the end of a window, such as why it is not proven.
 
 They follow from the ledger up to this window, whichever windows were made together.
 """
@@ -25,7 +25,10 @@ from dts_assets.wire.ddl.schema_news import SchemaNews
 
 
 def windows_concerned(pipeline: Pipeline, windows: Sequence[Window], news: News) -> dict[TableId, frozenset[datetime]]:
-    """Return the windows with changes of a table's rows or schema, by table and window start, as the ledger has them."""
+    """Return the windows with changes of a table's rows or schema, as the ledger has them.
+
+    They are by table and window start.
+    """
     found: dict[TableId, set[datetime]] = {table: {*some} for table, some in news.items()}
     for row in pipeline.ledger.window_tables(windows):
         if row.changes:
@@ -130,7 +133,7 @@ def _doubt_at(
 def window_conversions(
     pipeline: Pipeline, starts: Collection[datetime], tables: Mapping[TableId, Sequence[Column]]
 ) -> dict[TableId, dict[datetime, tuple[ConvertedColumn, ...]]]:
-    """Return the columns of which windows told values that the lake holds in another form, by table and window start."""
+    """Return the columns whose values the lake holds in another form, by table and window start."""
     own = {table: columns for table, columns in tables.items() if any(one.own_types for one in columns)}
     if not own:
         return {}
@@ -151,9 +154,9 @@ def window_conversions(
 def unknown_by_window(
     counts: Mapping[str, int], news: Mapping[datetime, Sequence[SchemaNews]], changed: Iterable[datetime]
 ) -> dict[datetime, dict[str, int]]:
-    """Return the values that a commit made NULL by the windows that brought the statements; else by the newest ``changed`` one.
+    """Return the values that a commit made NULL by the windows that brought the statements.
 
-    A commit counts them by column for all its windows together.
+    Without such a window they are at the newest ``changed`` one. A commit counts them by column for all its windows together.
     """
     found: dict[datetime, dict[str, int]] = {}
     said = {start: [one for one in some if one.position is not None] for start, some in news.items()}

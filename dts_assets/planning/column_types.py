@@ -65,7 +65,7 @@ def converted_in_windows(
     starts: Collection[datetime],
     lake_type: Callable[[str], str],
 ) -> dict[datetime, tuple[ConvertedColumn, ...]]:
-    """Return the columns that hold values in another form because of windows, by the types told up to each.
+    """Return the columns that hold values in another form, by the types told up to windows.
 
     A window counts if its events have such values, or if it told the type because of which earlier values have another form.
 
@@ -91,7 +91,10 @@ def converted_in_windows(
 
 @dataclass(slots=True)
 class _TypesSoFar:
-    """The types that a column was told to have, and those among them whose values the joined type holds in another form."""
+    """The types that a column was told to have.
+
+    ``own`` are those whose values the joined type holds in another form.
+    """
 
     known: Mapping[str, str]
     lake_type: Callable[[str], str]

@@ -104,7 +104,7 @@ class FollowedTable:
         return ""
 
     def _may_have_rows(self, position: SourcePosition) -> bool:
-        """Return whether the table may have rows where a state begins, which stands before the changes at its position."""
+        """Return whether the table may have rows before the changes at a position."""
         if self.kept is None:
             return True
         begin = self.states[self.created].position if self.created else None

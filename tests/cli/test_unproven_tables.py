@@ -71,6 +71,7 @@ def test_a_run_with_nothing_to_do_names_the_table_and_ends_with_3(config: Path) 
         assert (UP_TO_DATE in done.output, AS_NAMED in done.output) == (False, True)
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize(
     ("severity", "unproven", "code"),
     [("ERROR", False, 3), ("ERROR", True, 3), ("WARN", False, 0)],
@@ -102,6 +103,7 @@ def test_a_check_that_failed_as_an_error_ends_the_command_with_3(
     assert ("its snapshot is not proven since 0:4:900: x" in lines) == unproven
 
 
+@pytest.mark.more(after=1)
 @pytest.mark.parametrize("command", [["keys"], ["size"], ["rules", "check"], ["maintain"]])
 def test_a_command_without_a_subscription_names_those_of_the_configuration(tmp_path: Path, command: list[str]) -> None:
     config = shop_config(tmp_path, "coupons", hours=2)

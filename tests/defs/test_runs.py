@@ -474,6 +474,7 @@ def test_a_table_without_changes_in_a_window_gets_no_result(run: Run, flows: Flo
     assert {one.event_specific_data.check_name for one in planned} <= {"completeness", "balance"}  # type: ignore[union-attr]
 
 
+@pytest.mark.more
 def test_a_result_is_shown_until_its_window_is_made_again(run: Run, flows: Flows) -> None:
     """Dagster shows results about the newest materialization of a partition, in whatever run it was judged."""
     key = dg.AssetCheckKey(dg.AssetKey(["shop", "snapshot", *ORDERS.path]), "schema")
@@ -502,6 +503,7 @@ def test_a_person_who_materializes_one_snapshot_gets_its_results(shop: Project, 
             assert {*Ran(instance, result).checked("schema")} == expected
 
 
+@pytest.mark.more
 def test_only_tables_whose_snapshots_are_selected_are_judged(run: Run, flows: Flows) -> None:
     snapshot = dg.AssetKey(["shop", "snapshot", *ORDERS.path])
     ran = run("tables", partition_key="2026-01-05-00:00", selection=[snapshot])
