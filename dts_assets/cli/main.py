@@ -94,16 +94,16 @@ class _Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command, and end with the sentence and the exit code of an error for people."""
+        """Call the command, and end with the sentence and the exit code of an error for people.
+
+        Raises:
+            MissingParameter: The command was given no subscription.
+        """
         try:
             return super().invoke(ctx)
         except Exception as found:
-            if (
-                isinstance(found, click.MissingParameter)
-                and found.param is not None
-                and found.param.name == "subscription"
-            ):
-                found.message = _there_are(found.ctx)
+            if isinstance(found, click.MissingParameter) and found.param and found.param.name == "subscription":
+                raise click.MissingParameter(_there_are(found.ctx), found.ctx, found.param) from None
             if isinstance(found, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
             error = explained_trouble(found)

@@ -103,11 +103,16 @@ class FollowedTables:
 
         Each pair is of one list of columns in one window of the frontier.
         """
-        found = []
+        found: list[tuple[SourcePosition, SourcePosition]] = []
         for row in self._ledger_rows[1]:
-            if row.table in tables and row.kept and frontier.window is not None and row.window_start <= frontier.window:
-                places = [(one.first, one.last) for one in row.lists] or [(row.first_position, row.last_position)]
-                found += [(first, last) for first, last in places if first is not None and last is not None]
+            if row.table not in tables or not row.kept:
+                continue
+            if frontier.window is None or row.window_start > frontier.window:
+                continue
+            if row.lists:
+                found += [(one.first, one.last) for one in row.lists]
+            elif row.first_position is not None and row.last_position is not None:
+                found.append((row.first_position, row.last_position))
         return tuple(found)
 
     def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.known_tables import known_sources, routed_shapes
@@ -144,9 +145,7 @@ def window_conversions(
         if row.table in own:
             told.setdefault(row.table, {}).setdefault(row.window_start, []).append(row.columns)
     return {
-        table: converted_in_windows(
-            columns, told.get(table, {}), starts, lambda text, table=table: pipeline.lake_type(table, text)
-        )
+        table: converted_in_windows(columns, told.get(table, {}), starts, partial(pipeline.lake_type, table))
         for table, columns in own.items()
     }
 
@@ -165,7 +164,6 @@ def unknown_by_window(
         named = [
             start for start, some in said.items() if any(same_name(one.column) == same_name(column) for one in some)
         ]
-        for start in named or said or [max(changed, default=None)]:
-            if start is not None:
-                found.setdefault(start, {})[column] = count
+        for start in named or said or sorted(changed)[-1:]:
+            found.setdefault(start, {})[column] = count
     return found
