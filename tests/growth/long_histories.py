@@ -111,7 +111,6 @@ Case: TypeAlias = tuple[Callable[[int], Given], Callable[[Given], object]]
 """What makes so many things, and what is done with them."""
 
 
-
 def topic(rows: dict[Cell, IngestWindow], order: ChangeOrder = ChangeOrder.BINLOG_POSITION) -> TopicMarks:
     """What all windows tell together, and every mark."""
     found = TopicMarks.of(
