@@ -353,12 +353,7 @@ PLANNING: dict[str, Case] = {
         lambda count: [ColumnShape(f"c{one}", "text", False) for one in range(count)],
         lambda shape: (
             converted_columns([Column(one.name, "string", False) for one in shape]),
-            converted_in_windows(
-                [Column(one.name, "string", False, (), (("int(11)", "int"),)) for one in shape],
-                {GRID.at(0).start: [shape]},
-                [GRID.at(0).start],
-                lambda _: "string",
-            ),
+            converted_in_windows([Column("n", "string", False)], {GRID.at(0).start: [shape]}, [], str),
             named_columns(
                 [ColumnNames(one.name, (one.name,)) for one in shape], [one.name for one in shape], ignores_case=True
             ),
