@@ -26,12 +26,11 @@ from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import (
     FollowedTable,
     KeyPart,
-    is_read_as_it_stands,
     unchanged_columns,
 )
 from dts_assets.stages.row_origins import RowOrigin
 from dts_assets.stages.row_sums import SummedColumn
-from dts_assets.stages.value_paths import ValuePath
+from dts_assets.stages.value_paths import ValuePath, is_read_as_it_stands
 from dts_assets.store.columns import OWN_COLUMNS, ROW_SUM, flat_name
 from dts_assets.store.files import WriteTarget, with_columns
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema

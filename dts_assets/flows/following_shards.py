@@ -26,12 +26,12 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.alike_paths import AlikePaths
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
-from dts_assets.stages.followed_schemas import KeyPart, is_read_as_it_stands
+from dts_assets.stages.followed_schemas import KeyPart
 from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath
+from dts_assets.stages.value_paths import ValuePath, is_read_as_it_stands
 from dts_assets.store.columns import flat_name
 from dts_assets.store.planned_fields import PlannedField
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dts_assets.model.collections import DOCUMENT_TYPE
-from dts_assets.model.columns import Column, same_name, widened
+from dts_assets.model.columns import Column, same_name
 from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
@@ -435,16 +435,6 @@ def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
             del kept[name]
         before = replace(schema, columns=(*schema.columns, *kept.values()))
         yield replace(state, schema=before)
-
-
-def is_read_as_it_stands(path: ValuePath, stored_type: str | None, lake_type: str) -> bool:
-    """Return whether a stored column is read as it stands, under another name, place or wider type.
-
-    ``stored_type`` is None where the column is not stored.
-    """
-    if not path.keeps_values:
-        return False
-    return path.origin is None or stored_type is None or widened(stored_type, lake_type) == lake_type
 
 
 def last_state(states: Sequence[SchemaState], position: SourcePosition) -> int:

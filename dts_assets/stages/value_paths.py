@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dts_assets.model.columns import widened
 from dts_assets.model.tables import TableId
 from dts_assets.stages.altered_rows import Cells, added_cells, modified_cells
 from dts_assets.stages.keys import Mask, as_mask
@@ -267,3 +268,13 @@ def _in_type(cells: Cells, lake_type: str, zone: str) -> Cells:
         return cells
     made = _read(cells.values, cells.texts, lake_type, zone)
     return Cells(made.values, made.texts, cells.unknown, cells.filled)
+
+
+def is_read_as_it_stands(path: ValuePath, stored_type: str | None, lake_type: str) -> bool:
+    """Return whether a stored column is read as it stands, under another name, place or wider type.
+
+    ``stored_type`` is None where the column is not stored.
+    """
+    if not path.keeps_values:
+        return False
+    return path.origin is None or stored_type is None or widened(stored_type, lake_type) == lake_type
