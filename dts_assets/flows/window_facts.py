@@ -10,7 +10,8 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.followed_tables import FollowedTables
-from dts_assets.flows.known_tables import known_sources, routed_shapes
+from dts_assets.flows.known_tables import known_sources
+from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import Pipeline

@@ -38,7 +38,7 @@ def of_canal() -> Case:
     }  # fmt: skip
     row = {"id": "1", "kind": "1", "note": "x", "seen": "1986-07-01 12:00:00"}
     alone = {"type": "UPDATE", "data": [{"note": "y"}], "pkNames": None, "mysqlType": {"note": "varchar(20)"}}
-    given = [
+    given: list[dict[str, Any]] = [
         {"data": [row]},
         {"data": [row | {"id": "2", "kind": "2", "note": "@"}]},
         alone,
