@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import dagster as dg
 from rich.console import Console
 
 from dts_assets.cli.main import table_of
-from dts_assets.defs.policies import asset_key
 from dts_assets.errors import WireFormatError
 from dts_assets.errors.sources import SourceError
 from dts_assets.flows.judged import judge_ledger, unusable_tables
@@ -53,14 +51,14 @@ class Closing:
     """The outcome of checks: the number of things that are wrong, and the errors that were met.
 
     ``has_another_format`` says that messages are not of the configured format, which explains all else. ``unproven`` are the
-    assets of the snapshots that are not proven as they stand.
+    tables whose snapshots are not proven as they stand.
     """
 
     config: Path
     failed_checks: int = 0
     has_another_format: bool = False
     failures: list[Failure] = field(default_factory=list)
-    unproven: set[dg.AssetKey] = field(default_factory=set)
+    unproven: set[TableId] = field(default_factory=set)
 
 
 def close(pipeline: Pipeline, console: Console, config: Path) -> Closing:
@@ -190,7 +188,7 @@ def _show_unproven(pipeline: Pipeline, console: Console, closing: Closing) -> No
     closing.failures += found.failures.values()
     for name, since in found.results.items():
         closing.failed_checks += 1
-        closing.unproven.add(asset_key(pipeline.name, SNAPSHOT.name, *name.path))
+        closing.unproven.add(name)
         console.print(
             f"{name}: its snapshot is not proven since {since}; it is proven again once the table is copied anew "
             f"(dts-assets resync {pipeline.name} {shlex.quote(str(name))}) or created anew at the source",

@@ -227,7 +227,7 @@ class Pipeline:
         return uuid.uuid4().hex
 
     def decoding_settings(self) -> str:
-        """Return a digest of the code, the format and its settings, as far as they decide what entries look like."""
+        """Return a digest of the code and the settings that decide what entries look like."""
         facts = f"{ROWS_VERSION} {self.format.entries_fingerprint}"
         return hashlib.sha256(facts.encode()).hexdigest()[:12]
 

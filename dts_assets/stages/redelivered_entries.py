@@ -201,7 +201,8 @@ def _numbers_in_sets(
 
     Entries are equal by ``place`` and ``what``. Where several entries of a set are at one place, the events of that place go on
     in the next set by ``sequence``, if it begins with such an entry. Elsewhere each set counts for itself: a task that reads an
-    event again begins a message with it.
+    event again begins a message with it. Where a set has a BEGIN, or goes back in its binlog, its entries are counted anew: from
+    there a server may tell again what the set has already.
     """
     found = np.zeros(len(chosen), np.int64)
     rows = np.flatnonzero(chosen)
@@ -218,12 +219,27 @@ def _numbers_in_sets(
         return found
     follows = (sequences >= 0) & (sequences == np.append(-2, sequences[:-1]) + 1) & (numbers == 0)
     goes_on = follows & (at == np.append(-1, at[:-1])) & np.isin(at, at[several])
-    sets = np.cumsum(new & ~goes_on)
+    begun = np.cumsum(np.asarray(pc.equal(entries["message_type"], "BEGIN")))[rows]
+    again = np.append(False, begun[1:] != begun[:-1]) | _goes_back([column[rows] for column in place])
+    sets = np.cumsum((new & ~goes_on) | again)
     codes = _dense([sets, at, *(column[rows] for column in what)])
     order = np.argsort(codes, kind="stable")
     places = np.arange(len(order))
     begins = np.append(True, codes[order][1:] != codes[order][:-1])
     found[rows[order]] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return found
+
+
+def _goes_back(place: Sequence[_Numbers]) -> npt.NDArray[np.bool_]:
+    """Tell which entries stand before the one before them in their binlog.
+
+    ``place`` has their shards, GTIDs, lineages, files and positions.
+    """
+    shards, *_, files, positions = place
+    found = np.zeros(len(shards), np.bool_)
+    for _, rows in rows_by_code(shards):
+        file, position = files[rows], positions[rows]
+        found[rows[1:]] = (file[1:] < file[:-1]) | ((file[1:] == file[:-1]) & (position[1:] < position[:-1]))
     return found
 
 
