@@ -17,6 +17,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.taught_types import TAUGHT_PROPERTY
 from dts_assets.model.column_rules import no_rule
 from dts_assets.model.columns import Column, ColumnShape, mysql_type
+from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.key_periods import KeyPeriod, list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import ServerPosition, SourcePosition
@@ -58,7 +59,7 @@ def pipeline_of(
             rule_finder=lambda _: no_rule,
             routes=NO_ROUTES,
             decoded_sources=lambda table, _: (table,),
-            traits=SimpleNamespace(ignores_case=ignores_case),
+            traits=SimpleNamespace(ignores_case=ignores_case, order=ChangeOrder.BINLOG_POSITION),
         ),
         name="bank",
         lake=SimpleNamespace(identity=lambda _: lake, table=lambda path: None),
