@@ -10,10 +10,10 @@ from rich.text import Text
 
 from dts_assets.cli.main import config_option, settings_of, table_of
 from dts_assets.cli.tables import chosen_subscription, table_named
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_sources
 from dts_assets.flows.pipeline import Pipeline, open_pipeline
 from dts_assets.flows.reached_rules import rule_finder
-from dts_assets.flows.schema_history import SchemaSources
+from dts_assets.flows.schema_history import SchemaSources, source_tables
 from dts_assets.flows.schema_moments import SchemaAnswer, schema_at
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import Moment, moment_of
@@ -51,8 +51,9 @@ def _moment(_context: click.Context, _parameter: click.Parameter, value: str | N
 def schema(table: str, moment: Moment | None, subscription: str | None, config: Path | None) -> None:
     """Show the columns of a source table at a moment, and what changed since.
 
-    TABLE is its name at the source, shopdb.orders. Without --at all changes are listed. Columns follow from the statements of the
-    source and from the columns that its events list; "?" stands for what only a statement could tell.
+    TABLE is its name at the source, shopdb.orders, or that of a renamed table in the lake. Without --at all changes are listed.
+    Columns follow from the statements of the source and from the columns that its events list; "?" stands for what only a
+    statement could tell.
     """
     settings = settings_of(config)
     name = chosen_subscription(settings, subscription)
@@ -65,17 +66,26 @@ def schema(table: str, moment: Moment | None, subscription: str | None, config: 
 
 
 def _table(pipeline: Pipeline, name: str) -> TableId:
-    """Return the table that a person means: one of the lake, or one that statements alone tell of.
+    """Return the source table that a person means, by its name there or in the lake; statements alone may tell of it.
 
     Raises:
         click.BadParameter: There is none, or it could be one of several.
     """
-    known = tuple(known_tables(pipeline))
-    if not any(
-        one.is_called(name) for one in known
-    ):  # to follow all statements takes seconds where there are thousands
-        known = SchemaSources.of(pipeline).tables
-    return table_named(name, known, pipeline.name)
+    sources = source_tables(pipeline)
+    if any(one.is_called(name) for one in sources):
+        return table_named(name, sources, pipeline.name)
+    routed = [(table, some) for table, some in known_sources(pipeline).items() if table.is_called(name)]
+    if len(routed) == 1:
+        (table, some) = routed[0]
+        names = sorted({one.of_all_sets for one in some})
+        if len(names) == 1:
+            return names[0]
+        shown = f"{names[0]} and {names[1]}" if len(names) == 2 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
+        raise click.BadParameter(
+            f"{table} is merged from {shown}, each with columns of its own; name one of them", param_hint="TABLE"
+        )
+    # To follow all statements takes seconds where there are thousands.
+    return table_named(name, SchemaSources.of(pipeline).tables, pipeline.name)
 
 
 def _show(console: Console, pipeline: Pipeline, answer: SchemaAnswer, *, since: bool) -> None:

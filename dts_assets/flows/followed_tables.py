@@ -12,7 +12,7 @@ from functools import cached_property
 from dts_assets.flows.known_tables import known_sources, known_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
-from dts_assets.flows.schema_history import RULES, related_tables
+from dts_assets.flows.schema_history import RULES, ledger_rows, related_tables, told_by_events
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.column_rules import RuleKind, RuleOf
 from dts_assets.model.columns import Column, widened
@@ -40,7 +40,7 @@ from dts_assets.stages.shard_truncations import Shard
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import NO_HISTORIES, Histories, histories_by_set
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
-from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, told_shapes, types_alike
+from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, types_alike
 
 
 def followed_sources(pipeline: Pipeline) -> Mapping[TableId, TableId]:
@@ -284,7 +284,7 @@ class FollowedTables:
             held = [
                 one for one in self._statements if one.window_start and frontier.holds(one.window_start, one.position)
             ]
-            told = [one for one in self._told if one.window_start and frontier.holds(one.window_start, one.first)]
+            told = [found for one in self._told if (found := one.held_by(frontier)) is not None]
             self._by_frontier[frontier] = histories_by_set(
                 held, told, rules=RULES, by_set=self.pipeline.settings.routes.by_set
             )
@@ -342,14 +342,7 @@ class FollowedTables:
 
     @cached_property
     def _told(self) -> tuple[ToldShapes, ...]:
-        shapes, counts = self._ledger_rows
-        routes = self.pipeline.settings.routes
-
-        def named(source: TableId) -> tuple[TableId, Shard]:
-            table, shard = routes.named(source)
-            return (table, shard) if shard else (source, ())
-
-        return tuple(told_shapes(counts, shapes, named))
+        return tuple(told_by_events(self.pipeline, *self._ledger_rows))
 
     @cached_property
     def _ledger_rows(self) -> tuple[list[TableShapeRow], list[WindowTable]]:
@@ -357,9 +350,4 @@ class FollowedTables:
         known: Collection[TableId] = {one.of_all_sets for some in self._known.values() for one in some}
         mine = {one.of_all_sets for one in (*self.sources.values(), *self._shards)}
         related = related_tables(mine, known, self._statements)
-        names = {self.pipeline.settings.routes.lake_table(one): one for one in related}
-        shapes, counts = self.pipeline.ledger.of_tables({*related, *names})
-        merged = self.pipeline.settings.routes.shard_columns
-        return shapes, [
-            row if merged(row.table) else replace(row, table=names.get(row.table, row.table)) for row in counts
-        ]
+        return ledger_rows(self.pipeline, related)

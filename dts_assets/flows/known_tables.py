@@ -135,13 +135,18 @@ def known_tables(pipeline: Pipeline) -> dict[TableId, tuple[Column, ...]]:
     A registry file that was lost, or that is of another lake, is written anew from the ledger. There is no table before the
     lake is made.
     """
-    if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
-        register_shapes(pipeline, ())
     return {
         table: stored_columns(entry.shape, rule_finder(pipeline, table))
-        for table, entry in (_registered_tables(pipeline) or {}).items()
+        for table, entry in _tables_of_lake(pipeline).items()
         if pipeline.settings.decoded_sources(table, entry.sources)
     }
+
+
+def _tables_of_lake(pipeline: Pipeline) -> dict[TableId, RegisteredTable]:
+    """Return the tables in the registry, which is written anew if it was lost."""
+    if _registered_tables(pipeline) is None and pipeline.lake.identity(pipeline.name) is not None:
+        register_shapes(pipeline, ())
+    return _registered_tables(pipeline) or {}
 
 
 def stored_tables(pipeline: Pipeline) -> tuple[TableId, ...]:
@@ -161,7 +166,7 @@ def known_sources(pipeline: Pipeline) -> dict[TableId, tuple[TableId, ...]]:
     """Return the source tables of every known table, by its name in the lake."""
     found = {
         table: pipeline.settings.decoded_sources(table, entry.sources)
-        for table, entry in (_registered_tables(pipeline) or {}).items()
+        for table, entry in _tables_of_lake(pipeline).items()
     }
     return {table: sources for table, sources in found.items() if sources}
 

@@ -5,22 +5,23 @@ What was read up to the frontier counts: it is complete, so that later windows c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
 import numpy as np
 
-from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.known_tables import known_sources
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
-from dts_assets.model.told_places import itself
+from dts_assets.model.told_places import Shard
 from dts_assets.model.windows import Window
 from dts_assets.planning.cuts import frontier, window_cut
 from dts_assets.stages.row_places import positions_of
@@ -28,7 +29,7 @@ from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import histories_by_set
 from dts_assets.wire.ddl.table_schemas import ServerRules
-from dts_assets.wire.ddl.told_schemas import told_shapes
+from dts_assets.wire.ddl.told_schemas import ToldShapes, told_shapes
 
 RULES = ServerRules()
 """The rules of a server of which nothing is known but that it is of the MySQL family."""
@@ -63,32 +64,32 @@ class SchemaSources:
 
     @property
     def tables(self) -> tuple[TableId, ...]:
-        """All tables that statements or events tell of, by name.
+        """All tables that statements or events tell of, by their names at the source.
 
         Those that were there within one statement alone are left out.
         """
         histories = schema_history(self.statements, (), rules=RULES)
         told = (table for table, states in histories.items() if any(one.schema is not None for one in states))
-        return tuple(sorted({*known_tables(self.pipeline), *told}))
+        return tuple(sorted({*source_tables(self.pipeline), *told}))
 
     def states(self, table: TableId) -> tuple[SchemaState, ...]:
-        """Return the states of a table's schema, in source order.
+        """Return the states of the schema of a source table, in source order.
 
         Of a TDSQL they are those in the set with the newest schema.
         """
-        related, routes = self.related(table), self.pipeline.settings.routes
-        shapes, counts = self.pipeline.ledger.of_tables(related)
-        named = routes.named if routes.by_set else itself
-        told = (one for one in told_shapes(counts, shapes, named) if self._holds(one.window_start, one.first))
-        found = histories_by_set(self.statements, told, rules=RULES, by_set=routes.by_set)
+        shapes, counts = ledger_rows(self.pipeline, self.related(table))
+        told = (one.held_by(self.frontier) for one in told_by_events(self.pipeline, shapes, counts))
+        found = histories_by_set(
+            self.statements, filter(None, told), rules=RULES, by_set=self.pipeline.settings.routes.by_set
+        )
         some = [states for one in sorted(found) if (states := found[one].get(table, ()))]
         # Of several sets the one counts whose schema is the newest, as its columns stand first in the snapshot.
         states = max(some, key=lambda one: one[-1].position, default=())
         return tuple(one for one in states if self._holds(one.window_start, one.position))
 
     def related(self, table: TableId) -> frozenset[TableId]:
-        """Return a table and all known tables whose columns may have become its own."""
-        return related_tables([table], known_tables(self.pipeline), self.statements)
+        """Return a source table and all known ones whose columns may have become its own."""
+        return related_tables([table], source_tables(self.pipeline), self.statements)
 
     def event_times(self, table: TableId, states: Iterable[SchemaState]) -> Mapping[SourcePosition, datetime]:
         """Return the source's times of the events that told states, as far as changelogs have them, by position."""
@@ -97,7 +98,7 @@ class SchemaSources:
             if one.statement is None and one.window_start is not None:
                 wanted.setdefault(one.window_start, set()).add(one.position)
         found: dict[SourcePosition, datetime] = {}
-        path = self.pipeline.table_path(CHANGELOG.name, table)
+        path = self.pipeline.table_path(CHANGELOG.name, self.pipeline.settings.routes.lake_table(table))
         files = self.pipeline.lake.data_files(path, {"window_start": set(wanted)}) if wanted else []
         store = self.pipeline.lake.file_store(path)
         for file in files:
@@ -115,6 +116,35 @@ class SchemaSources:
 
     def _holds(self, start: datetime | None, position: SourcePosition) -> bool:
         return start is not None and self.frontier.holds(start, position)
+
+
+def source_tables(pipeline: Pipeline) -> tuple[TableId, ...]:
+    """Return the known tables by their names at the source, the shards of merged ones among them, whatever their set."""
+    return tuple(sorted({one.of_all_sets for some in known_sources(pipeline).values() for one in some}))
+
+
+def ledger_rows(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[list[TableShapeRow], list[WindowTable]]:
+    """Return the shapes and the counts of source tables, by the names of these; counts of merged tables stand by theirs."""
+    routes = pipeline.settings.routes
+    names = {routes.lake_table(one): one for one in tables}
+    shapes, counts = pipeline.ledger.of_tables({*names, *tables})
+    return shapes, [
+        row if routes.shard_columns(row.table) else replace(row, table=names.get(row.table, row.table))
+        for row in counts
+    ]
+
+
+def told_by_events(
+    pipeline: Pipeline, shapes: Iterable[TableShapeRow], counts: Iterable[WindowTable]
+) -> list[ToldShapes]:
+    """Return the shapes that events of source tables told, from :func:`ledger_rows`."""
+    routes = pipeline.settings.routes
+
+    def named(source: TableId) -> tuple[TableId, Shard]:
+        table, shard = routes.named(source)
+        return (table, shard) if shard else (source, ())
+
+    return told_shapes(counts, shapes, named)
 
 
 def related_tables(

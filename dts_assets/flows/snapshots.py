@@ -221,8 +221,14 @@ def _follower(
         if layer is SNAPSHOT and (table in sources or routes.shard_columns(table))
     }
     told = _told_shapes(pipeline, may_follow)
-    shapes = {table: {list_digest(map(repr, one)) for one in some} for table, some in told.items()}
-    names = {table: {column.name for one in some for column in one} for table, some in told.items()}
+    shapes = {
+        table: {list_digest(map(repr, columns)) for start, columns in some if start in may_follow[table].plan.newer}
+        for table, some in told.items()
+    }
+    names = {
+        table: set.intersection(*({column.name for column in columns} for _, columns in some))
+        for table, some in told.items()
+    }
     asked = {
         table: work.tables[table]
         for table, job in may_follow.items()
@@ -384,15 +390,15 @@ def _of_shards(
 
 def _told_shapes(
     pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]
-) -> dict[TableId, set[tuple[ColumnShape, ...]]]:
-    """Return the columns that events told of tables, in windows newer to their snapshots."""
-    newer = {(table, start) for table, job in jobs.items() for start in job.plan.newer}
-    found: dict[TableId, set[tuple[ColumnShape, ...]]] = {}
+) -> dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]]:
+    """Return the columns that events told of tables, in windows whose changes their snapshots take over or back."""
+    wanted = {(table, start) for table, job in jobs.items() for start in (*job.plan.newer, *job.plan.replaced)}
+    found: dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]] = {}
     for row in (
-        lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in {start for _, start in newer}]) if newer else ()
+        lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in {start for _, start in wanted}]) if wanted else ()
     ):
-        if (row.table, row.window_start) in newer:
-            found.setdefault(row.table, set()).add(row.columns)
+        if (row.table, row.window_start) in wanted:
+            found.setdefault(row.table, set()).add((row.window_start, row.columns))
     return found
 
 

@@ -290,7 +290,7 @@ def needs_schemas(
         windows: The counts of the table in the windows that the plan needs.
         columns: All columns that the changelog of the table has.
         shapes: The digests of the columns that events told in the plan's newer windows.
-        names: The names of these columns.
+        names: The names of the columns that all events told there and in its replaced windows.
         made_again: The windows that the snapshot holds and the run has made again: their statements may be others now.
     """
     looked_at = {*plan.newer, *plan.replaced, *made_again}
@@ -304,7 +304,7 @@ def needs_schemas(
         return True
     # A later window, or the part of one behind the cut, may have told another type already, or another column.
     is_ahead = before.present is None and any(
-        column.own_types or (shapes and column.source_names[0] not in names) for column in columns
+        column.own_types or (names and column.source_names[0] not in names) for column in columns
     )
     return is_ahead or not {*shapes} <= {before.shape or next(iter(shapes), "")}
 

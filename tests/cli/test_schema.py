@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from dts_assets.cli.main import cli
 from tests.dts_messages import SERVER
 from tests.flows.changing_schemas import WINDOWS, Worked, opened
 from tests.flows.history import EVERY, START, border
-from tests.flows.source_tables import BIGINT
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import Ddl, Dml
+from tests.flows.source_tables import BIGINT, INT, Field, Table
 from tests.shop_example import ROOT, shop_config, shop_of
 
 CONFIG = """\
@@ -132,6 +136,42 @@ def test_what_cannot_be_answered_is_a_sentence(
     assert said in " ".join(done.stderr.split())
     assert done.stdout == ""
     assert done.exit_code == exit_code
+
+
+@pytest.mark.more
+def test_renamed_tables_and_shards_are_shown_though_nobody_saw_them_created(tmp_path: Path) -> None:
+    """A renamed table by either name, a shard by its own; a merged table has no columns of its own at the source."""
+    tables = [Table("old", [Field("id", INT, True)], ("bank", "old"))]
+    tables += [Table(f"o{number}", [Field("id", INT, True)], (f"shop_{number}", "orders")) for number in range(3)]
+    source = short_source(*tables)
+    for number, table in enumerate(tables):
+        source.transaction(border(0) + (1 + number) * SECOND, Dml(table, [(None, {"id": 1})]))
+    for name in ("bank.old", "shop_1.orders"):
+        source.transaction(border(0) + 9 * SECOND, Ddl(f"ALTER TABLE {name} ADD c INT"))
+    source.checkpoint(border(0) + 300 * SECOND)
+    routes = {"rename": {"bank.old": "bank.new"}, "merge": {"shop.orders": ["shop_*.orders"]}}
+    bench = bench_in_process(tmp_path, "made")
+    open_short(bench, tmp_path / "capture_made", source.messages, windows=WINDOWS, **routes).all(0)
+    facts = {"folder": tmp_path, "every": EVERY.seconds // 60, "start": START.isoformat()}
+    text = CONFIG.format(**facts, end=border(WINDOWS).isoformat()).replace(
+        'columns: {"bank.items.n": {mask: hidden}}', "{routes}"
+    )
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(
+        text.replace("{routes}", "\n    ".join(f"{key}: {json.dumps(some)}" for key, some in routes.items()))
+    )
+    for name, shown, columns in (
+        ("bank.old", "bank.old", ["id", "c"]), ("bank.new", "bank.old", ["id", "c"]),
+        ("shop_1.orders", "shop_1.orders", ["id", "c"]), ("shop_2.orders", "shop_2.orders", ["id"]),
+    ):  # fmt: skip
+        done = call(file, name)
+        assert done.exit_code == 0, done.stderr
+        assert done.stdout.startswith(f"{shown} as of window")
+        assert [row[0] for row in cells(done.stdout) if len(row) == 7] == columns
+    refused = call(file, "shop.orders")
+    assert refused.exit_code == 2
+    said = "shop.orders is merged from shop_0.orders, shop_1.orders and 1 more, each with columns of its own; name one of them"
+    assert said in " ".join(refused.stderr.replace("│", " ").split())
 
 
 def printed(folder: Path) -> str:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.change_words import all_words, told_words
@@ -219,6 +220,30 @@ def test_types_that_change_within_a_window_are_explained_by_the_statement_betwee
     assert shown(history(told(20, 40, wider, FIRST), modify)) == [
         (20, "id:int(11)? n:int(11)?"), (30, "id:int(11)? n:bigint(20)"),
     ]  # fmt: skip
+
+
+def test_types_whose_first_events_are_known_count_from_these_on() -> None:
+    """Also up to a frontier between them, where no statement is held yet that leads from one to the other."""
+    text = shape(("id", "int(11)"), ("n", "text"))
+    both = replace(told(20, 40, text, FIRST), places=(at(33), at(20)), window_start=START)
+    assert shown(history(both)) == [(20, "id:int(11)? n:int(11)?"), (33, "id:int(11)? n:text?")]
+    modify = said(30, "ALTER TABLE orders MODIFY n TEXT")
+    assert shown(history(both, modify)) == [(20, "id:int(11)? n:int(11)?"), (30, "id:int(11)? n:text")]
+    first = both.held_by(Frontier(START, None, at(25)))
+    assert first is not None
+    assert shown(history(first)) == [(20, "id:int(11)? n:int(11)?")]
+    assert both.held_by(Frontier(START, None, at(19))) is None
+    assert both.held_by(Frontier(START, None, at(40))) == both == both.held_by(Frontier(START, START, None))
+
+
+def test_an_event_behind_a_frontier_ends_no_doubt() -> None:
+    """The same columns were told before a statement that is not understood, and behind the frontier once more."""
+    strange = said(30, "ALTER TABLE orders FROBNICATE n")
+    one = replace(told(20, 40, FIRST), window_start=START)
+    assert [state.doubt is None for state in history(one, strange)] == [True, False, True]
+    held = one.held_by(Frontier(START, None, at(35)))
+    assert held is not None
+    assert [state.doubt is None for state in history(held, strange)] == [True, False]
 
 
 def test_types_that_nothing_explains_count_at_the_last_event_and_several_are_a_doubt() -> None:

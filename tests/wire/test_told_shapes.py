@@ -35,6 +35,9 @@ def test_shapes_stand_where_the_counts_of_their_cell_say() -> None:
     assert all(one.tells_keys and one.window_start == START for one in found)
     (_, both) = told_shapes([cell(a=(1, 3), ab=(4, 9))], seen(ab, a, wide))
     assert set(both.shapes) == {ab, wide}
+    later = [*seen(ab), replace(seen(wide)[0], first_position=at(7).at_server)]
+    (_, both) = told_shapes([cell(a=(1, 3), ab=(4, 9))], [*seen(a), *later])
+    assert both.begins == ((at(4), (ab,)), (at(7), (wide,)))
     there_and_back = replace(cell(ab=(1, 3)), lists=(*cell(ab=(1, 3)).lists, *cell(a=(4, 4), ab=(5, 9)).lists))
     assert [(one.first, one.last, len(one.shapes)) for one in told_shapes([there_and_back], seen(a, ab))] == [
         (at(1), at(3), 1), (at(5), at(9), 1), (at(4), at(4), 1),

@@ -158,15 +158,15 @@ def schema_history(
     points = [_Point(one.position, _Kind.STATEMENT, number) for number, one in enumerate(in_order)]
     shapes = sorted(told, key=lambda one: (one.first, one.last, one.table, repr(one.shapes)))
     for number, one in enumerate(shapes):
-        points.append(_Point(one.first, _Kind.FIRST, number))
+        points += [_Point(place, _Kind.FIRST, number, part) for part, (place, _) in enumerate(one.begins)]
         if one.ends and (one.last > one.first or len(one.shapes) > 1):
             points.append(_Point(one.last, _Kind.LAST, number))
     following = _Following(Catalog(rules=rules), in_order)
-    for point in sorted(points, key=lambda one: (one.position, one.kind, one.number)):
+    for point in sorted(points, key=lambda one: (one.position, one.kind, one.number, one.part)):
         if point.kind is _Kind.STATEMENT:
             following.carry_out(point.number)
         elif point.kind is _Kind.FIRST:
-            following.begin(shapes[point.number])
+            following.begin(shapes[point.number], point.part)
         else:
             following.end(shapes[point.number])
     return {table: tuple(states) for table, states in sorted(following.states.items())}
@@ -196,6 +196,7 @@ class _Point:
     position: SourcePosition
     kind: _Kind
     number: int
+    part: int = 0
 
 
 @dataclass(slots=True)
@@ -259,14 +260,19 @@ class _Following:
                 if not seen and schema is not None:
                     self.catalog = _with_table(self.catalog, change.table, schema.doubted(PERHAPS_THERE))
 
-    def begin(self, told: ToldShapes) -> None:
-        """Hold the first event of some shapes against the table's schema."""
-        missing = set(told.shapes) - _explained(self._trusted(told.table), told)
-        if len(missing) == len(told.shapes):
-            shape = self._first_of(told)
-            self._tell(told, shape, told.first)
+    def begin(self, told: ToldShapes, part: int) -> None:
+        """Hold the first event of some shapes, a part of those of a cell, against the table's schema."""
+        place, shapes = told.begins[part]
+        missing = set(shapes) - _explained(self._trusted(told.table), told)
+        if len(missing) == len(shapes):
+            shape = self._first_of(told, shapes)
+            self._tell(told, shape, place)
             missing.discard(shape)
-        self.open.setdefault(told.table, []).append((told, missing))
+        mine = self.open.setdefault(told.table, [])
+        if part == 0:
+            mine.append((told, missing))
+        else:
+            next(one for other, one in mine if other is told).update(missing)
 
     def end(self, told: ToldShapes) -> None:
         """Hold the last event of some shapes against the table's schema."""
@@ -291,20 +297,20 @@ class _Following:
         self.catalog = _with_table(self.catalog, told.table, schema)
         self._note(told.table, SchemaState(position, schema, told.window_start))
 
-    def _first_of(self, told: ToldShapes) -> Shape:
-        """Return the shape that most likely was told first.
+    def _first_of(self, told: ToldShapes, shapes: Sequence[Shape]) -> Shape:
+        """Return the one of some shapes that most likely was told first.
 
         It is the shape from which the statements up to the last event lead to most of the others.
         """
-        best, most = told.shapes[0], -1
-        if len(told.shapes) == 1:
+        best, most = shapes[0], -1
+        if len(shapes) == 1:
             return best
         later: list[SourceStatement] = []
         for one in self.statements[self.done :]:
             if one.position > told.last or len(later) > 100 * _MOST_TRIED:
                 break
             later.append(one)
-        for shape in sorted(told.shapes, key=repr)[:_MOST_TRIED]:
+        for shape in sorted(shapes, key=repr)[:_MOST_TRIED]:
             schema = told_schema(shape, self.catalog.tables.get(told.table), tells_keys=told.tells_keys)
             catalog = _with_table(self.catalog, told.table, schema)
             found: set[Shape] = set()

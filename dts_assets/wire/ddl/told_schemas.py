@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
@@ -38,6 +39,7 @@ class ToldShapes:
     Events stand at both positions. There is one shape, or several of which each was told somewhere in between. ``tells_keys``
     says that the events tell primary keys, so that a shape without a key is one of a table without a key. ``window_start`` is the
     window of the events. Without ``ends`` it is not known that an event stands at ``last``, and the last one may be before it.
+    ``places`` are the positions of the first event of each shape; none where they are not known, or are one.
     """
 
     table: TableId
@@ -47,6 +49,29 @@ class ToldShapes:
     tells_keys: bool = True
     window_start: datetime | None = None
     ends: bool = True
+    places: tuple[SourcePosition, ...] = ()
+
+    @property
+    def begins(self) -> tuple[tuple[SourcePosition, tuple[Shape, ...]], ...]:
+        """The shapes by the position of their first event, in the order of these."""
+        if not self.places:
+            return ((self.first, self.shapes),)
+        found: dict[SourcePosition, list[Shape]] = {}
+        for place, shape in zip(self.places, self.shapes, strict=True):
+            found.setdefault(place, []).append(shape)
+        return tuple((place, tuple(some)) for place, some in sorted(found.items()))
+
+    def held_by(self, frontier: Frontier) -> ToldShapes | None:
+        """Return what events up to a frontier told; None where all of them stand behind it."""
+        start = self.window_start
+        if start is None or not frontier.holds(start, self.first):
+            return None
+        if frontier.holds(start, self.last):
+            return self
+        there = [(place, shape) for place, some in self.begins for shape in some if frontier.holds(start, place)]
+        places = tuple(place for place, _ in there)
+        shapes = tuple(shape for _, shape in there)
+        return replace(self, last=places[-1], shapes=shapes, ends=False, places=places if self.places else ())
 
 
 def told_shapes(
@@ -55,9 +80,9 @@ def told_shapes(
     """Return the shapes that events told, from the counts and the shapes of cells.
 
     The counts have the positions at which events listed columns of equal names, of merged tables by shard; ``named`` gives their
-    name of a source table. Shapes that differ in types alone, and all shapes of a cell that an earlier version counted, are told
-    somewhere between the same positions. A cell of which no change was kept tells nothing, since nothing says where its events
-    stood.
+    name of a source table. Shapes that differ in types alone are told between the same positions, each from its first event on;
+    all shapes of a cell that an earlier version counted are told somewhere between them. A cell of which no change was kept tells
+    nothing, since nothing says where its events stood.
     """
     seen: dict[tuple[datetime, int, TableId], dict[Shard, list[TableShapeRow]]] = {}
     for row in rows:
@@ -76,23 +101,26 @@ def told_shapes(
 
 def _told_in(count: WindowTable, periods: Periods, shard: Shard, rows: Sequence[TableShapeRow]) -> Iterator[ToldShapes]:
     """Yield the shapes that events of one source table told in a cell."""
-    there: dict[str, set[Shape]] = {}
+    there: dict[str, dict[Shape, TableShapeRow]] = {}
     for row in rows:
-        there.setdefault(list_digest(column.name for column in row.columns), set()).add(row.columns)
+        there.setdefault(list_digest(column.name for column in row.columns), {})[row.columns] = row
     places = {
         digest: [(one.first, one.last) for one in periods[digest, *shard]]
         for digest in there
         if (digest, *shard) in periods
     }
     if count.kept and not count.lists and count.first_position is not None and count.last_position is not None:
-        there = {"": set().union(*there.values())}
+        there = {"": {shape: row for mine in there.values() for shape, row in mine.items()}}
         places = {"": [(count.first_position, count.last_position)]}
     for digest, bounds in sorted(places.items(), key=lambda one: one[1]):
         shapes = tuple(sorted(there[digest], key=repr))
+        begins: tuple[SourcePosition, ...] = ()
         if len(shapes) > 1:
             bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
+            told = [first_told(there[digest][shape], periods[digest, *shard]) for shape in shapes] if digest else []
+            begins = tuple(bounds[0][0] if one == min(told) else one for one in told) if len({*told}) > 1 else ()
         for first, last in bounds:
-            yield ToldShapes(rows[0].source, first, last, shapes, bool(count.keys), count.window_start)
+            yield ToldShapes(rows[0].source, first, last, shapes, bool(count.keys), count.window_start, places=begins)
 
 
 def _of_some_shard(
