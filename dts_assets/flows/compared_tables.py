@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from dts_assets.flows.compared_snapshots import paired_columns, rows_that_live
+from dts_assets.flows.known_tables import filter_among
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.row_sum_counts import summed_columns
 from dts_assets.model.columns import Column, same_name
@@ -121,7 +122,7 @@ def compared_table(
             left_out[column.name] = f"texts of {column.server.type} are not proven equal to {summed[column.name].type}"
         else:
             pairs.append(pair)
-    row_filter = settings.row_filter(table)
+    row_filter = filter_among(pipeline, table, [one.name for one in described.columns])
     condition = "" if row_filter is None else _condition(row_filter, pairs)
     if condition is None:
         return None

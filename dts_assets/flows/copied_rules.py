@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dts_assets.errors import LakeTableError
 from dts_assets.errors.databases import CopyError
-from dts_assets.flows.known_tables import registered_columns
+from dts_assets.flows.known_tables import filter_among, registered_columns
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
@@ -43,10 +43,10 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
     if not settings.columns and not settings.rows:
         return NO_COPY_RULES
     columns = _columns(pipeline, table, shapes)
-    rules = _rules(pipeline, table, columns)
+    rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
+    rules = _rules(pipeline, table, columns, names)
     if rules is None:
         return NO_COPY_RULES
-    rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
     if (clause := unusable(rules) or _lacking(pipeline, table, rules, names)) is not None:
         raise CopyError(str(source), clause, "mend its rules below columns and rows")
     passed = passed_now(columns, names, rule_of)
@@ -69,7 +69,7 @@ def rules_of_copy(pipeline: Pipeline, copied: CopiedTable, known: KnownColumns |
     if not (settings.columns or settings.rows or copied.passed or copied.passed_filter):
         return RulesLeft()
     columns = _columns(pipeline, table, copied.columns, known)
-    rules = _rules(pipeline, table, columns)
+    rules = _rules(pipeline, table, columns, [one.name for one in copied.columns])
     return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied)
 
 
@@ -119,12 +119,12 @@ def _lacking(pipeline: Pipeline, table: TableId, rules: TableRules, names: Seque
     return None
 
 
-def _rules(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> TableRules | None:
+def _rules(pipeline: Pipeline, table: TableId, columns: Sequence[Column], names: Iterable[str]) -> TableRules | None:
     settings = pipeline.settings
     return table_rules(
         columns,
         rule_finder(pipeline, table),
-        settings.row_filter(table),
+        filter_among(pipeline, table, names),
         keeps_deleted=DELETED_AT in settings.snapshot_columns(table),
         writes_statements=SQL.takes(settings, table),
     )

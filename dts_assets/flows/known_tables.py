@@ -17,13 +17,15 @@ from dts_assets.flows.partial_images import note_keys
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.stored_changes import ChangesSource
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.taught_types import taught_before
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
+from dts_assets.model.filter_names import FilterNames
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.routes import routed_columns
-from dts_assets.model.row_filters import RowFilter, columns_of
+from dts_assets.model.row_filters import RowFilter, columns_of, renamed
 from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.model.taught_types import TaughtType
@@ -37,6 +39,8 @@ from dts_assets.store.registry import (
     note_removed,
     read_registry_of,
 )
+from dts_assets.wire.ddl.filter_names import filter_names
+from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
 
 if TYPE_CHECKING:
@@ -181,10 +185,16 @@ def known_names(pipeline: Pipeline) -> tuple[TableId, ...]:
     )
 
 
-def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId, TableRules]:
-    """Return the rules on some known tables; those without any are left out."""
+def ruled_tables(
+    pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None = None
+) -> dict[TableId, TableRules]:
+    """Return the rules on some known tables; those without any are left out.
+
+    ``said`` are the statements that may give columns of row filters other names; None stands for those that are stored.
+    """
     settings, registered = pipeline.settings, _registered_tables(pipeline) or {}
-    found = {}
+    found, tables = {}, tuple(tables)
+    names = _names_in_filters(pipeline, tables, said)
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
         soft = DELETED_AT in settings.snapshot_columns(table)
@@ -194,10 +204,41 @@ def ruled_tables(pipeline: Pipeline, tables: Iterable[TableId]) -> dict[TableId,
             _filter_on(pipeline, table, shape),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),
+            names=names.get(table, ()),
         )
         if rules is not None:
             found[table] = rules
     return found
+
+
+def _names_in_filters(
+    pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None
+) -> dict[TableId, tuple[FilterNames, ...]]:
+    """Return the names that the columns of row filters have from position to position.
+
+    Those of merged tables are left out: each shard has statements of its own.
+    """
+    settings = pipeline.settings
+    filters = {table: rows for table in tables if (rows := settings.row_filter(table)) is not None}
+    filters = {table: rows for table, rows in filters.items() if not settings.routes.shard_columns(table)}
+    if not filters:
+        return {}
+    sources, said = known_sources(pipeline), tuple(stored_statements(pipeline, None)) if said is None else said
+    return {
+        table: filter_names(said, sources[table][0], columns_of(rows))
+        for table, rows in filters.items()
+        if len(sources.get(table, ())) == 1
+    }
+
+
+def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str]) -> RowFilter | None:
+    """Return the row filter of a table with the last names of its columns that are among some, as a copy of it has."""
+    rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
+    if rows is None:
+        return None
+    eras = reversed(_names_in_filters(pipeline, [table], None).get(table, ()))
+    found = (renamed(rows, one.name_of) for one in eras)
+    return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
 
 
 def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> StoredFilter | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from dts_assets.errors import LakeTableError
 from dts_assets.flows.layers import CHANGELOG
 from dts_assets.model.column_rules import TableRules, unusable
+from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.row_filters import columns_of
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 
@@ -34,7 +37,9 @@ def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[Table
     """
     found = {table: clause for table, one in rules.items() if (clause := unusable(one)) is not None}
     looked_at = {
-        table: one.filter_columns for table, one in rules.items() if one.rows is not None and table not in found
+        table: one.filter_columns
+        for table, one in rules.items()
+        if one.rows is not None and not one.eras and table not in found  # of eras each change is looked at
     }
     for row in shapes if looked_at else ():
         names = {column.name for column in row.columns}
@@ -43,3 +48,23 @@ def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[Table
                 when = f"{row.window_start:%Y-%m-%d %H:%M} UTC"
                 found[row.table] = f"events of the window {when} lack {column.name}, which its row filter needs"
     return {table: refused_by_rules(table, clause) for table, clause in found.items()}
+
+
+def with_lists(rules: Mapping[TableId, TableRules], shapes: Sequence[TableShapeRow]) -> dict[TableId, TableRules]:
+    """Return rules whose eras say which lists of columns, of those that events told, lack a column of the filter."""
+    found = dict(rules)
+    for table, one in rules.items():
+        if not one.eras:
+            continue
+        stored = {column.name: column.source_names for column in one.decoded}
+        lists = [{column.name for column in row.columns} for row in shapes if row.table == table]
+        digests = [list_digest(column.name for column in row.columns) for row in shapes if row.table == table]
+        eras = []
+        for era in one.eras:
+            wanted = [stored.get(name, (name,)) for name in columns_of(era.rows)]
+            lacking = (
+                digest for digest, names in zip(digests, lists, strict=True) if any(map(names.isdisjoint, wanted))
+            )
+            eras.append(replace(era, lacking=frozenset(lacking)))
+        found[table] = replace(one, eras=tuple(eras))
+    return found

@@ -12,6 +12,7 @@ from typing import TypeVar
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
+from dts_assets.flows.filter_statements import judged_otherwise
 from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
@@ -297,6 +298,9 @@ def _mark_windows(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced, pro
             )
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
+    if others := judged_otherwise(pipeline, plan):
+        progress(f"tables: {len(others)} other windows were judged by row filters whose columns have other names there")
+        pipeline.ledger.replace_cuts([mark.window for mark in others], others, turn=plan.turn)
     pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
     _take_out_of_backlog(pipeline, plan, advanced)
     settle_days(pipeline, progress)

@@ -14,6 +14,7 @@ from dts_assets.flows.conversions import convert_changelogs
 from dts_assets.flows.copied_changes import copied_tasks
 from dts_assets.flows.copied_rules import refused_copies
 from dts_assets.flows.executors import count_cores
+from dts_assets.flows.filter_statements import statements_of_run
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
@@ -29,7 +30,7 @@ from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.flows.table_routes import refused_by_routes, refused_by_sets
-from dts_assets.flows.table_rules import tables_to_refuse
+from dts_assets.flows.table_rules import tables_to_refuse, with_lists
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
 from dts_assets.flows.tables_tasks import TablesResult, TablesTask, TableTarget, decode_changes
 from dts_assets.flows.taught_types import remember_taught
@@ -142,11 +143,12 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
-    rules = ruled_tables(pipeline, tables)
+    rules = ruled_tables(pipeline, tables, statements_of_run(pipeline, plan))
     routes = pipeline.settings.routes
     sources = known_sources(pipeline) if routes else {}
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
-    refused = tables_to_refuse(rules, routed_shapes(pipeline, shapes))
+    rules = with_lists(rules, routed := routed_shapes(pipeline, shapes))
+    refused = tables_to_refuse(rules, routed)
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
     copied = [one for some in plan.copied.values() for one in some]
     refused |= refused_copies(pipeline, copied, tables)

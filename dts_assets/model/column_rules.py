@@ -6,13 +6,15 @@ A table with rules has two lists of columns: those that are decoded, and those t
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
 from dts_assets.model.collections import DOCUMENT, is_collection
 from dts_assets.model.columns import Column, same_name
+from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.row_filters import RowFilter, columns_of, misfit, renamed
 
 
@@ -67,12 +69,25 @@ def no_rule(name: str) -> ColumnRule | None:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterEra:
+    """The row filter behind a position (None: from the first change on), with the names that columns have in the lake there.
+
+    ``lacking`` has the digests of the lists of columns that events told, and that lack one of the filter.
+    """
+
+    since: SourcePosition | None
+    rows: RowFilter
+    lacking: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class TableRules:
     """The rules on one table.
 
     ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
     lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without
-    one. ``keeps_deleted`` says that deleted rows stay in the table's snapshot, ``writes_statements`` that statements are
+    one; ``eras`` has it with the names that its columns have from position to position, none where no statement gave them others.
+    ``keeps_deleted`` says that deleted rows stay in the table's snapshot, ``writes_statements`` that statements are
     made of its changes, ``of_documents`` that it is a collection.
     """
 
@@ -84,6 +99,20 @@ class TableRules:
     keeps_deleted: bool = False
     writes_statements: bool = False
     of_documents: bool = False
+    eras: tuple[FilterEra, ...] = ()
+
+    def of_era(self, era: FilterEra) -> TableRules:
+        """Return the rules for the changes of an era."""
+        return replace(self, rows=era.rows, eras=())
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The names of the columns that the row filter looks at in any era."""
+        return frozenset().union(*map(columns_of, self._filters))
+
+    @property
+    def _filters(self) -> tuple[RowFilter, ...]:
+        return tuple(era.rows for era in self.eras) or (() if self.rows is None else (self.rows,))
 
     @property
     def merge_judges(self) -> bool:
@@ -91,12 +120,12 @@ class TableRules:
 
         It sees the columns as they are stored, so none that the filter looks at may have a rule.
         """
-        return self.rows is not None and columns_of(self.rows).isdisjoint(self.columns)
+        return self.rows is not None and self.looked_at.isdisjoint(self.columns)
 
     @property
     def filter_columns(self) -> tuple[Column, ...]:
         """The decoded columns that the row filter looks at."""
-        names = columns_of(self.rows) if self.rows is not None else ()
+        names = self.looked_at
         return tuple(column for column in self.decoded if column.name in names)
 
     def unusable_key(self, names: Iterable[str]) -> str | None:
@@ -137,18 +166,28 @@ def table_rules(
     *,
     keeps_deleted: bool = False,
     writes_statements: bool = False,
+    names: Sequence[FilterNames] = (),
 ) -> TableRules | None:
     """Return the rules on a table with some columns; None where nothing is to be done.
 
     Values that get another form are read as text, exactly as the source wrote them, or as bytes. A name in the filter that no
-    column has stays as it is.
+    column has stays as it is. ``names`` are those of the filter's columns from position to position.
     """
     columns = tuple(columns)
     # Of names that differ in case only, the one of the lake counts first.
     named = {same_name(name): one.name for one in reversed(columns) for name in one.source_names[::-1]}
     named |= {same_name(one.name): one.name for one in columns}
-    rows = None if rows is None else renamed(rows, lambda name: named.get(same_name(name), name))
-    looked_at = columns_of(rows) if rows is not None else frozenset()
+
+    def in_lake(name: str) -> str:
+        return named.get(same_name(name), name)
+
+    eras = (
+        ()
+        if rows is None
+        else tuple(FilterEra(one.since, renamed(renamed(rows, one.name_of), in_lake)) for one in names)
+    )
+    rows = None if rows is None else renamed(rows, in_lake)
+    looked_at = frozenset().union(*map(columns_of, [era.rows for era in eras] or ([] if rows is None else [rows])))
     rules = {column.name: rule for column in columns if (rule := rule_on(column, rule_of)) is not None}
     if not rules and rows is None:
         return None
@@ -162,7 +201,7 @@ def table_rules(
     keys = frozenset(column.name for column in columns if column.is_key)
     stored = stored_columns(columns, rule_of)
     return TableRules(
-        tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements, is_collection(columns)
+        tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements, is_collection(columns), eras
     )
 
 
@@ -172,7 +211,10 @@ def unusable(rules: TableRules) -> str | None:
         return "no column is left of it"
     found = rules.unusable_key(rules.keys) or (_unusable_of_documents(rules) if rules.of_documents else None)
     if found is None and rules.rows is not None:
-        found = misfit(rules.rows, {column.name: column.type for column in rules.decoded})
+        types = {column.name: column.type for column in rules.decoded}
+        # No event has told the columns of an era yet that are not there.
+        told = [era.rows for era in rules.eras if columns_of(era.rows) <= types.keys()] or [rules.rows]
+        found = next((clause for rows in told if (clause := misfit(rows, types)) is not None), None)
     return found
 
 
@@ -192,3 +234,16 @@ def _unusable_of_documents(rules: TableRules) -> str | None:
 def rule_on(column: Column, rule_of: RuleOf) -> ColumnRule | None:
     """Return the rule on a column, whichever of its names it is for."""
     return next((rule for name in (*column.source_names, column.name) if (rule := rule_of(name)) is not None), None)
+
+
+def first_difference(rules: TableRules, others: TableRules) -> SourcePosition | None:
+    """Return the first position from which on the filters of two rules judge by other names; None where they never do."""
+    begins = {one.since or _BEGIN for one in (*rules.eras, *others.eras)}
+    return next((since for since in sorted(begins) if _rows_at(rules, since) != _rows_at(others, since)), None)
+
+
+_BEGIN = SourcePosition(0, 0, 0)
+
+
+def _rows_at(rules: TableRules, position: SourcePosition) -> RowFilter | None:
+    return next((one.rows for one in reversed(rules.eras) if (one.since or _BEGIN) <= position), rules.rows)

@@ -35,10 +35,10 @@ def screen(rules: TableRules, columns: Sequence[Column]) -> StoredFilter | None:
     """Return the filter for all rows of a table, of which some were not under it."""
     if rules.rows is None:
         return None
-    found = table_rules(columns, no_rule, rules.rows)
+    found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
-    clause = misfit(found.rows, {column.name: column.type for column in columns})
+    clause = misfit(found.rows, {column.name: column.type for column in columns}) or _several_names(rules, columns)
     if not rules.merge_judges:
         clause = "its row filter looks at a column with a rule"
     return StoredFilter(found.rows, (), clause)
@@ -52,10 +52,12 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
     if rules is None or not rules.merge_judges or not has_key(columns):
         return None
     told = rules.filter_columns
-    found = table_rules(columns, no_rule, rules.rows)
+    found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
     clause = misfit(found.rows, {column.name: column.type for column in columns})
+    if rules.eras:
+        clause = "a statement renamed a column of its row filter, and some images lack columns"
     were = {same_name(column.name): column.type for column in told}
     for column in found.filter_columns if clause is None else ():
         was = were[same_name(column.name)]
@@ -64,3 +66,21 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
                 f"its row filter looks at {column.name}, which is {column.type} in its rows and {was} in its changes"
             )
     return StoredFilter(found.rows, tuple(column.lake_names for column in told), clause)
+
+
+def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
+    """Return the filter of a table with the names that its columns have among some, by the last era that has them."""
+    assert rules.rows is not None, "the caller has looked"
+    names = {same_name(name) for column in columns for name in (column.name, *column.source_names)}
+    return next(
+        (one.rows for one in reversed(rules.eras) if names.issuperset(map(same_name, columns_of(one.rows)))), rules.rows
+    )
+
+
+def _several_names(rules: TableRules, columns: Sequence[Column]) -> str | None:
+    """Return a clause about columns of the filter that rows have under several names, as in histories; None without any."""
+    names = {same_name(column.name) for column in columns}
+    there = [one for one in rules.eras if names.issuperset(map(same_name, columns_of(one.rows)))]
+    if len({columns_of(one.rows) for one in there}) > 1:
+        return "its row filter looks at a column that a statement renamed, which its rows have by both names"
+    return None

@@ -71,6 +71,13 @@ CODE_INPUT = "code"
 """The name under which tables record the newest code version that changed rows."""
 
 
+FILTERS_INPUT = "filters"
+"""The name under which tables record that their row filters judged changes by other names of columns than are known now."""
+
+OTHER_NAMES = "other names"
+"""The generation of these names, which no input ever has: such tables are stale."""
+
+
 def tables_inputs(
     window: Window,
     kafka_partitions: Iterable[int],

@@ -38,6 +38,7 @@ from dts_assets.stages.ddl_statements import Statement, changed_tables, ddl_rows
 from dts_assets.stages.entries_wanted import CellKey, EntriesWanted
 from dts_assets.stages.entry_columns import entries_by_set, source_positions
 from dts_assets.stages.entry_lineages import entry_lineages
+from dts_assets.stages.filter_eras import LACKING, by_era
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
 from dts_assets.stages.partial_changes import without_partial
@@ -295,14 +296,28 @@ class ChangelogDecoder:
             decoded = without_partial(decoded, entries, self._wanted.partial)
         apart = self._format.traits.rows_apart
         routed = joined_by_table(self._routes.routed(one, source_set) for one in decoded.tables)
-        made = (self._ruled(changes, entries, rows_apart=apart) for changes in routed)
+        made = (
+            self._ruled(some, entries, rules, rows_apart=apart, lacks=lacks)
+            for changes in routed
+            for some, rules, lacks in by_era(changes, entries, self._rules.get(changes.table))
+        )
         return decoded, [rows for rows in made if rows is not None]
 
-    def _ruled(self, changes: TableChanges, entries: pa.RecordBatch, *, rows_apart: bool) -> CountedRows | None:
-        """Return the rows of a table under its rules; None if they cannot judge a change."""
-        rules = self._rules.get(changes.table)
+    def _ruled(
+        self,
+        changes: TableChanges,
+        entries: pa.RecordBatch,
+        rules: TableRules | None,
+        *,
+        rows_apart: bool,
+        lacks: bool,
+    ) -> CountedRows | None:
+        """Return the rows of a table under its rules; None if they cannot judge a change, or its event ``lacks`` a column."""
         if rules is None:
             return self._rows(changes, entries, rows_apart=rows_apart)
+        if lacks:
+            self.refused[changes.table] = LACKING
+            return None
         try:
             ruled = apply_rules(changes, rules)
         except RulesError as error:

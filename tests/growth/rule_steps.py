@@ -8,11 +8,14 @@ from random import Random
 
 import pyarrow as pa
 
-from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, table_rules
+from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, no_rule, table_rules
 from dts_assets.model.columns import Column
+from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.column_rules import apply_rules
+from dts_assets.stages.filter_eras import by_era
 from dts_assets.stages.reached_tables import Reached, reached_rule, reached_tables
 from dts_assets.stages.stored_rules import with_rules
 from dts_assets.wire.ddl.effects import Effect
@@ -68,6 +71,18 @@ def _under(filter_text: str) -> Callable[[pa.RecordBatch], object]:
     return lambda batch: apply_rules(changes_of(batch), _rules(filter_text))
 
 
+def _by_era(batch: pa.RecordBatch) -> object:
+    changes, count = changes_of(batch), batch.num_rows
+    places = {"lineage": pa.array([0] * count, pa.int32()), "position": pa.array(range(count), pa.int64())}
+    entries = pa.RecordBatch.from_pydict({**places, "file_name": pa.array(["binlog.000001"] * count)})
+    changes = replace(changes, batch=changes.batch.set_column(0, "entry_index", pa.array(range(count), pa.int32())))
+    eras = [
+        FilterNames(SourcePosition(0, 1, count * part // 3), (("region", "note"),) * (part % 2)) for part in range(3)
+    ]
+    rules = table_rules(rules_of().decoded, no_rule, filter_of("region = 'eu'"), names=eras)
+    return [len(some.batch) for some, _, _ in by_era(changes, entries, rules)]
+
+
 def _statements(count: int) -> list[tuple[Effect, ...]]:
     """Tables that are rotated, and copies of gh-ost that take their place."""
     swap = effects_of("RENAME TABLE t TO _t_del, _t_gho TO t", "d").effects
@@ -92,6 +107,7 @@ RULE_STEPS: dict[str, Case] = {
     ),
     "stored rows under a rule": (_stored, lambda rows: with_rules(rows, {"email": PATTERN}, spares=True)),
     "changes under rules": (_changes, lambda batch: apply_rules(changes_of(batch), rules_of())),
+    "changes by the eras of a filter": (_changes, _by_era),
     "changes that a merge judges": (_open_changes, _judge),
     "texts that match often": (lambda count: _notes(["1 2 3 aab"] * count), _under("note IS NOT NULL")),
     "one long text that matches often": (lambda count: _notes(["1a" * count]), _under("note LIKE '%1%a%'")),

@@ -18,6 +18,7 @@ from dts_assets.planning.source_moments import AtPosition, complete_until, posit
 from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.stages.row_origins import moved_changes
 from dts_assets.wire.ddl.change_words import all_words
+from dts_assets.wire.ddl.filter_names import filter_names
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history, state_at
 from dts_assets.wire.ddl.schema_news import statement_news
 from dts_assets.wire.ddl.set_histories import histories_by_set
@@ -36,6 +37,12 @@ def _at(number: int) -> SourcePosition:
 
 def _said(count: int) -> list[SourceStatement]:
     return [SourceStatement(_at(10 * n), "d", sql, window_start=START) for n, sql in enumerate(life(count))]
+
+
+def _renaming(count: int) -> list[SourceStatement]:
+    """Columns that swap their names, and tables that do."""
+    texts = ("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", "RENAME TABLE t TO x, u TO t, x TO u")
+    return [SourceStatement(_at(10 * n), "d", texts[n % 2], window_start=START) for n in range(count)]
 
 
 def _told(count: int) -> list[ToldShapes]:
@@ -126,6 +133,8 @@ SCHEMA_STEPS: dict[str, Case] = {
     "shapes of one cell": (_of_one_cell, lambda given: told_shapes(*given)),
     "shards of one cell": (_of_shards, lambda given: told_shapes(given[0], given[1], _as_shard)),
     "places in one cell": (_of_one_cell, lambda given: told_places(*given)),
+    "statements about a filter's columns": (_said, lambda said: filter_names(said, TABLE, ["a", "b"])),
+    "new names of a filter's columns": (_renaming, lambda said: filter_names(said, TABLE, ["a", "b"])),
     "statements that are stored": (_rows, source_statements),
     "tables that a database takes along": (
         _news,

@@ -1,0 +1,128 @@
+"""The names that statements give the columns of a row filter."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from dts_assets.model.columns import same_name
+from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
+from dts_assets.wire.ddl.effects import Effect, EffectKind
+from dts_assets.wire.ddl.schema_history import SourceStatement
+
+
+def filter_names(
+    statements: Iterable[SourceStatement], table: TableId, columns: Iterable[str]
+) -> tuple[FilterNames, ...]:
+    """Return the names of a filter's columns in a source table; none where no statement gave them others.
+
+    A filter may call a column by its first name, or by a later one: a name is that of the column which has it before or behind
+    the first statement about the name. The result is the same for statements in any order, and for one that is there twice.
+    Columns are followed through other names of their table, as of a tool that alters a copy and swaps the two.
+    """
+    following = _Following(table)
+    seen = set[tuple[object, ...]]()
+    for one in sorted(statements, key=lambda one: (one.position, one.place, one.sql)):
+        if one.is_first_state or one.is_of_other_dialect or (key := (one.position, one.database, one.sql)) in seen:
+            continue
+        seen.add(key)
+        following.carry_out(one)
+    return following.names_of(sorted(columns))
+
+
+@dataclass(slots=True)
+class _Column:
+    """A column of its own: its names, each with the position from which on it has it (None: always)."""
+
+    begins: list[SourcePosition]
+    names: list[str]
+
+    def name_at(self, position: SourcePosition | None) -> str:
+        return self.names[0 if position is None else bisect_right(self.begins, position)]
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The columns of a table that statements gave other names, by their names of now, without case.
+
+    ``first`` has the first statement about each name, with the column that had the name before it, or else behind it.
+    """
+
+    by_name: dict[str, _Column] = field(default_factory=dict)
+    first: dict[str, tuple[SourcePosition, _Column]] = field(default_factory=dict)
+
+    def rename(self, position: SourcePosition, pairs: Iterable[tuple[str, str]]) -> None:
+        """Give columns other names, all at once."""
+        moved = [(new, self.by_name.pop(same_name(old), None) or _Column([], [old])) for old, new in pairs]
+        for _, column in moved:
+            self.first.setdefault(same_name(column.names[-1]), (position, column))
+        for new, column in moved:
+            self.first.setdefault(same_name(new), (position, column))
+            self.by_name[same_name(new)] = column
+            column.begins.append(position)
+            column.names.append(new)
+
+
+class _Following:
+    """The columns of all tables on their way through the log, and those that one table had one after the other."""
+
+    def __init__(self, table: TableId) -> None:
+        self._table = table
+        self._tables: dict[TableId, _Columns] = {table: _Columns()}
+        self._lives: list[tuple[SourcePosition | None, _Columns]] = [(None, self._tables[table])]
+
+    def carry_out(self, one: SourceStatement) -> None:
+        """Carry out a statement: first its new names of columns, then those of tables."""
+        pairs: dict[TableId, list[tuple[str, str]]] = {}
+        effects = one.parsed.effects
+        for effect in effects:
+            if effect.kind is EffectKind.RENAME_COLUMN:
+                pairs.setdefault(effect.tables[0], []).append((effect.columns[0], effect.columns[1]))
+        for table, names in pairs.items():
+            self._tables.setdefault(table, _Columns()).rename(one.position, names)
+        for effect in effects:
+            self._name_table(effect, one.position)
+
+    def names_of(self, columns: Iterable[str]) -> tuple[FilterNames, ...]:
+        """Return the names of some columns of the table from position to position."""
+        found = list[FilterNames]()
+        for place, (begin, life) in enumerate(self._lives):
+            end = self._lives[place + 1][0] if place + 1 < len(self._lives) else None
+            mine = {name: one for name in columns if (one := _followed(life, name, end)) is not None}
+            begins = dict.fromkeys([begin, *sorted({at for one in mine.values() for at in _between(one, begin, end)})])
+            for since in begins:
+                names = ((name, one.name_at(since)) for name, one in mine.items())
+                others = tuple(pair for pair in names if same_name(pair[0]) != same_name(pair[1]))
+                if not found or found[-1].names != others:
+                    found.append(FilterNames(since, others))
+        return tuple(found) if any(one.names for one in found) else ()
+
+    def _name_table(self, effect: Effect, position: SourcePosition) -> None:
+        if effect.kind is EffectKind.CREATE_TABLE:
+            self._begin(effect.tables[0], _Columns(), position)
+        elif effect.kind is EffectKind.RENAME_TABLE:
+            old, new = effect.tables
+            self._begin(new, self._tables.pop(old, None) or _Columns(), position)
+
+    def _begin(self, table: TableId, columns: _Columns, position: SourcePosition) -> None:
+        self._tables[table] = columns
+        if table == self._table:
+            self._lives.append((position, columns))
+
+
+def _followed(life: _Columns, name: str, end: SourcePosition | None) -> _Column | None:
+    """Return the column that a filter means by a name; None where no statement of its table's life is about it."""
+    first = life.first.get(same_name(name))
+    return None if first is None or (end is not None and first[0] >= end) else first[1]
+
+
+def _between(column: _Column, begin: SourcePosition | None, end: SourcePosition | None) -> Iterator[SourcePosition]:
+    """Yield the positions behind one and before another at which a column got other names."""
+    place = 0 if begin is None else bisect_right(column.begins, begin)
+    for position in column.begins[place:]:
+        if end is not None and position >= end:
+            return
+        yield position
