@@ -22,10 +22,10 @@ from dts_assets.flows.taught_types import taught_before
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
-from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.routes import routed_columns
-from dts_assets.model.row_filters import RowFilter, columns_of, renamed
+from dts_assets.model.row_filters import RowFilter, columns_of
 from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.model.taught_types import TaughtType
@@ -39,7 +39,7 @@ from dts_assets.store.registry import (
     note_removed,
     read_registry_of,
 )
-from dts_assets.wire.ddl.filter_names import filter_names
+from dts_assets.wire.ddl.filter_names import filters_by_position
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
 
@@ -194,7 +194,7 @@ def ruled_tables(
     """
     settings, registered = pipeline.settings, _registered_tables(pipeline) or {}
     found, tables = {}, tuple(tables)
-    names = _names_in_filters(pipeline, tables, said)
+    eras = _filters_in_eras(pipeline, tables, said)
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
         soft = DELETED_AT in settings.snapshot_columns(table)
@@ -204,29 +204,29 @@ def ruled_tables(
             _filter_on(pipeline, table, shape),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),
-            names=names.get(table, ()),
+            eras=eras.get(table, ()),
         )
         if rules is not None:
             found[table] = rules
     return found
 
 
-def _names_in_filters(
+def _filters_in_eras(
     pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None
-) -> dict[TableId, tuple[FilterNames, ...]]:
-    """Return the names that the columns of row filters have from position to position.
+) -> dict[TableId, tuple[FilterSince, ...]]:
+    """Return the row filters of tables from position to position, where there are several, or columns have several names.
 
     Those of merged tables are left out: each shard has statements of its own.
     """
     settings = pipeline.settings
-    filters = {table: rows for table in tables if (rows := settings.row_filter(table)) is not None}
-    filters = {table: rows for table, rows in filters.items() if not settings.routes.shard_columns(table)}
+    filters = {table: parts for table in tables if (parts := settings.row_filters(table))}
+    filters = {table: parts for table, parts in filters.items() if not settings.routes.shard_columns(table)}
     if not filters:
         return {}
     sources, said = known_sources(pipeline), tuple(stored_statements(pipeline, None)) if said is None else said
     return {
-        table: filter_names(said, sources[table][0], columns_of(rows))
-        for table, rows in filters.items()
+        table: filters_by_position(said, sources[table][0], parts)
+        for table, parts in filters.items()
         if len(sources.get(table, ())) == 1
     }
 
@@ -236,8 +236,7 @@ def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str]) -> Ro
     rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
     if rows is None:
         return None
-    eras = reversed(_names_in_filters(pipeline, [table], None).get(table, ()))
-    found = (renamed(rows, one.name_of) for one in eras)
+    found = (one.rows for one in reversed(_filters_in_eras(pipeline, [table], None).get(table, ())))
     return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
 
 

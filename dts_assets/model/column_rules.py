@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from dts_assets.model.collections import DOCUMENT, is_collection
 from dts_assets.model.columns import Column, same_name
-from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.row_filters import RowFilter, columns_of, misfit, renamed
 
@@ -72,11 +72,13 @@ def no_rule(name: str) -> ColumnRule | None:
 class FilterEra:
     """The row filter behind a position (None: from the first change on), with the names that columns have in the lake there.
 
-    ``lacking`` has the digests of the lists of columns that events told, and that lack one of the filter.
+    ``lacking`` has the digests of the lists of columns that events told, and that lack one of the filter. ``follows`` says that
+    another filter was in force before.
     """
 
     since: SourcePosition | None
     rows: RowFilter
+    follows: bool = False
     lacking: frozenset[str] = frozenset()
 
 
@@ -87,8 +89,9 @@ class TableRules:
     ``decoded`` are the columns as they are decoded, ``stored`` the columns of the lake. ``columns`` has rules by the name in the
     lake, ``keys`` the columns of the primary key. ``rows`` is the row filter with names of the lake, None without
     one; ``eras`` has it with the names that its columns have from position to position, none where no statement gave them others.
-    ``keeps_deleted`` says that deleted rows stay in the table's snapshot, ``writes_statements`` that statements are
-    made of its changes, ``of_documents`` that it is a collection.
+    ``follows`` says that another filter was in force before it, by which rows may stand. ``keeps_deleted`` says that deleted rows
+    stay in the table's snapshot, ``writes_statements`` that statements are made of its changes, ``of_documents`` that it is a
+    collection.
     """
 
     decoded: tuple[Column, ...]
@@ -100,10 +103,11 @@ class TableRules:
     writes_statements: bool = False
     of_documents: bool = False
     eras: tuple[FilterEra, ...] = ()
+    follows: bool = False
 
     def of_era(self, era: FilterEra) -> TableRules:
         """Return the rules for the changes of an era."""
-        return replace(self, rows=era.rows, eras=())
+        return replace(self, rows=era.rows, eras=(), follows=era.follows)
 
     @property
     def looked_at(self) -> frozenset[str]:
@@ -166,12 +170,12 @@ def table_rules(
     *,
     keeps_deleted: bool = False,
     writes_statements: bool = False,
-    names: Sequence[FilterNames] = (),
+    eras: Sequence[FilterSince] = (),
 ) -> TableRules | None:
     """Return the rules on a table with some columns; None where nothing is to be done.
 
     Values that get another form are read as text, exactly as the source wrote them, or as bytes. A name in the filter that no
-    column has stays as it is. ``names`` are those of the filter's columns from position to position.
+    column has stays as it is. ``eras`` are the filters from position to position, where there are several.
     """
     columns = tuple(columns)
     # Of names that differ in case only, the one of the lake counts first.
@@ -181,13 +185,9 @@ def table_rules(
     def in_lake(name: str) -> str:
         return named.get(same_name(name), name)
 
-    eras = (
-        ()
-        if rows is None
-        else tuple(FilterEra(one.since, renamed(renamed(rows, one.name_of), in_lake)) for one in names)
-    )
+    mine = tuple(FilterEra(one.since, renamed(one.rows, in_lake), one.follows) for one in eras)
     rows = None if rows is None else renamed(rows, in_lake)
-    looked_at = frozenset().union(*map(columns_of, [era.rows for era in eras] or ([] if rows is None else [rows])))
+    looked_at = frozenset().union(*map(columns_of, [era.rows for era in mine] or ([] if rows is None else [rows])))
     rules = {column.name: rule for column in columns if (rule := rule_on(column, rule_of)) is not None}
     if not rules and rows is None:
         return None
@@ -201,7 +201,7 @@ def table_rules(
     keys = frozenset(column.name for column in columns if column.is_key)
     stored = stored_columns(columns, rule_of)
     return TableRules(
-        tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements, is_collection(columns), eras
+        tuple(decoded), stored, keys, rules, rows, keeps_deleted, writes_statements, is_collection(columns), mine
     )
 
 

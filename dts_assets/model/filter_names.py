@@ -6,6 +6,19 @@ from dataclasses import dataclass
 
 from dts_assets.model.columns import same_name
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.row_filters import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSince:
+    """A row filter with the names that its columns have behind a position (None: from the first change on).
+
+    ``follows`` says that another filter was in force before: rows may stand that it let through.
+    """
+
+    since: SourcePosition | None
+    rows: RowFilter
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

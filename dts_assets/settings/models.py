@@ -41,7 +41,7 @@ from dts_assets.settings.routes import (
     checked_renames,
     routes_of,
 )
-from dts_assets.settings.row_filters import FilterText, filter_of
+from dts_assets.settings.row_filters import WrittenFilter, filters_of
 from dts_assets.settings.rules import ColumnRules, rule_finder, rule_texts, tables_of_rule
 from dts_assets.settings.schema_changes import check_policies
 from dts_assets.settings.snapshots import Snapshots
@@ -210,7 +210,7 @@ class Subscription(Snapshots):
         description="Rules on columns, db.table.column or globs of them, of which the first that matches counts: drop, "
         "hash, mask or tokenize, before anything typed is stored.",
     )
-    rows: dict[Glob, FilterText] = Field(
+    rows: dict[Glob, WrittenFilter] = Field(
         default_factory=dict,
         description="Row filters in a part of Spark SQL, by globs of tables, of which the first that matches counts.",
     )
@@ -405,9 +405,13 @@ class Subscription(Snapshots):
         return rule_finder(self.columns, table, self.routes, helps=False)
 
     def row_filter(self, table: TableId) -> RowFilter | None:
-        """Return the row filter of a table; None where every row is wanted."""
-        text = next((text for glob, text in self.rows.items() if self.routes.means(table, glob)), None)
-        return None if text is None else filter_of(text)
+        """Return the row filter of a table, the last one of several; None where every row is wanted."""
+        return next((rows for _, rows in reversed(self.row_filters(table))), None)
+
+    def row_filters(self, table: TableId) -> tuple[tuple[datetime | None, RowFilter], ...]:
+        """Return the row filters of a table, each with the start of the window until which it is in force."""
+        found = next((one for glob, one in self.rows.items() if self.routes.means(table, glob)), None)
+        return () if found is None else filters_of(found)
 
     @property
     def has_rules(self) -> bool:

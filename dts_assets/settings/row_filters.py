@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from dts_assets.model.row_filters import (
     Comparison,
@@ -30,6 +32,7 @@ from dts_assets.model.row_filters import (
     Truth,
     moment,
 )
+from dts_assets.model.windows import KEY_FORMAT
 from dts_assets.settings.values import mistake
 
 MOST_CHARACTERS = 10_000
@@ -73,6 +76,98 @@ def _filter_text(text: str) -> str:
 FilterText = Annotated[
     str, AfterValidator(_filter_text), WithJsonSchema({"type": "string", "examples": ["status <> 'draft'"]})
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterUntil:
+    """A row filter that is in force until a statement of the window that begins then; None for the last one."""
+
+    until: datetime | None
+    where: str
+
+
+_FORM = "write [{until: 2026-01-05-04:00, where: ...}, {where: ...}], the windows in their order"
+
+
+def _written(value: object, as_text: ValidatorFunctionWrapHandler) -> object:
+    """Return a filter as it is written: a text, or several of which one follows the other.
+
+    Raises:
+        mistake: Several do not follow one another.
+    """
+    if not isinstance(value, list | tuple):
+        return as_text(value)
+    found = [_part(place, one) for place, one in enumerate(value)]
+    windows = [one.until for one in found[:-1]]
+    if not found or found[-1].until is not None or any(one is None for one in windows) or windows != sorted({*windows}):  # type: ignore[type-var]
+        raise mistake("each row filter but the last one needs a later window until which it is in force", _FORM)
+    return tuple(found)
+
+
+def _part(place: int, value: object) -> FilterUntil:
+    """Return one of several filters.
+
+    Raises:
+        mistake: It has another form, or is outside of the subset.
+    """
+    if not isinstance(value, Mapping) or "where" not in value or value.keys() - {"until", "where"}:
+        raise mistake(
+            "a row filter of several has a text where, and the window until which it is in force", _FORM, at=(place,)
+        )
+    try:
+        where = _filter_text(str(value["where"]))
+    except PydanticCustomError as refused:
+        told = refused.context or {}
+        raise mistake(told["message"], told["fix"], at=(place, "where")) from None
+    until = value.get("until")
+    try:
+        start = None if until is None else datetime.strptime(str(until), KEY_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        raise mistake(
+            "until is no window", "write the key of a window: 2026-01-05-04:00", at=(place, "until")
+        ) from None
+    return FilterUntil(start, where)
+
+
+if TYPE_CHECKING:
+    WrittenFilter = str | tuple[FilterUntil, ...]
+else:
+    WrittenFilter = Annotated[
+        FilterText,
+        WrapValidator(_written),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "string", "examples": ["status <> 'draft'"]},
+                    {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "type": "object",
+                            "properties": {"until": {"type": "string"}, "where": {"type": "string"}},
+                            "required": ["where"],
+                            "additionalProperties": False,
+                        },
+                    },
+                ]
+            }
+        ),
+    ]
+
+
+def filters_of(written: WrittenFilter) -> tuple[tuple[datetime | None, RowFilter], ...]:
+    """Return the filters of a table one after the other, each with the window until which it is in force."""
+    if isinstance(written, str):
+        return ((None, filter_of(written)),)
+    return tuple((one.until, filter_of(one.where)) for one in written)
+
+
+def filter_texts(rows: Mapping[str, WrittenFilter]) -> list[list[Any]]:
+    """Return row filters as texts, by globs: another list makes other rows."""
+    return [
+        [glob, one if isinstance(one, str) else [[str(part.until or ""), part.where] for part in one]]
+        for glob, one in rows.items()
+    ]
 
 
 def _expression(text: str) -> Any:

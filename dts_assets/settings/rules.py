@@ -21,6 +21,7 @@ from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.tables import TableId
 from dts_assets.settings.document import Document, Place
 from dts_assets.settings.places import Part
+from dts_assets.settings.row_filters import WrittenFilter, filter_texts
 from dts_assets.settings.values import VALUE, glob_of, mistake
 
 LEAST_KEY = 16
@@ -215,6 +216,6 @@ ColumnRules = dict[
 """Rules by globs of columns."""
 
 
-def rule_texts(columns: Mapping[str, ColumnRuleText], rows: Mapping[str, str]) -> list[Any]:
+def rule_texts(columns: Mapping[str, ColumnRuleText], rows: Mapping[str, WrittenFilter]) -> list[Any]:
     """Return all rules as texts, in their order, without a secret: another list makes other rows."""
-    return [[[glob, one.rule.fingerprint] for glob, one in columns.items()], list(map(list, rows.items()))]
+    return [[[glob, one.rule.fingerprint] for glob, one in columns.items()], filter_texts(rows)]

@@ -155,6 +155,13 @@ class _Work:
                 unknown_before & (deletes | ~after | self._moved()),
                 "an old image lacks a column of its row filter, and a row that never passed would stay as a deleted one",
             )
+        if self._rules.follows:
+            # A row may stand that the filter before let through; nobody knows, whatever this one says of the old image.
+            unknown_before |= (updates | deletes) & ~before
+            self._refuse(
+                unknown_before & (deletes | ~after | self._moved()) & self._rules.keeps_deleted,
+                "another row filter was in force before a statement, and a row that never passed would stay as a deleted one",
+            )
         after &= ~unknown_after
         comes_in_part = updates & after & (~before | unknown_before) & partial
         if not later or self._rules.writes_statements:

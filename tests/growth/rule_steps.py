@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, no_rule, table_rules
 from dts_assets.model.columns import Column
-from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.settings.row_filters import filter_of
@@ -76,10 +76,9 @@ def _by_era(batch: pa.RecordBatch) -> object:
     places = {"lineage": pa.array([0] * count, pa.int32()), "position": pa.array(range(count), pa.int64())}
     entries = pa.RecordBatch.from_pydict({**places, "file_name": pa.array(["binlog.000001"] * count)})
     changes = replace(changes, batch=changes.batch.set_column(0, "entry_index", pa.array(range(count), pa.int32())))
-    eras = [
-        FilterNames(SourcePosition(0, 1, count * part // 3), (("region", "note"),) * (part % 2)) for part in range(3)
-    ]
-    rules = table_rules(rules_of().decoded, no_rule, filter_of("region = 'eu'"), names=eras)
+    filters = [filter_of("region = 'eu'"), filter_of("note = 'eu'")]
+    eras = [FilterSince(SourcePosition(0, 1, count * part // 3), filters[part % 2]) for part in range(3)]
+    rules = table_rules(rules_of().decoded, no_rule, filters[0], eras=eras)
     return [len(some.batch) for some, _, _ in by_era(changes, entries, rules)]
 
 

@@ -15,10 +15,11 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.told_places import told_places
 from dts_assets.planning.source_moments import AtPosition, complete_until, position_of
+from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.stages.row_origins import moved_changes
 from dts_assets.wire.ddl.change_words import all_words
-from dts_assets.wire.ddl.filter_names import filter_names
+from dts_assets.wire.ddl.filter_names import filter_names, filters_by_position
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history, state_at
 from dts_assets.wire.ddl.schema_news import statement_news
 from dts_assets.wire.ddl.set_histories import histories_by_set
@@ -134,7 +135,10 @@ SCHEMA_STEPS: dict[str, Case] = {
     "shards of one cell": (_of_shards, lambda given: told_shapes(given[0], given[1], _as_shard)),
     "places in one cell": (_of_one_cell, lambda given: told_places(*given)),
     "statements about a filter's columns": (_said, lambda said: filter_names(said, TABLE, ["a", "b"])),
-    "new names of a filter's columns": (_renaming, lambda said: filter_names(said, TABLE, ["a", "b"])),
+    "new names of a filter's columns": (
+        _renaming,
+        lambda said: filters_by_position(said, TABLE, [(START, filter_of("a = 1")), (None, filter_of("b = 1"))]),
+    ),
     "statements that are stored": (_rows, source_statements),
     "tables that a database takes along": (
         _news,

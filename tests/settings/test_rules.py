@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,40 @@ def test_a_filter_belongs_to_tables(tmp_path: Path) -> None:
     assert "a mapping is wanted here" in found
 
 
+def test_filters_follow_one_another_until_windows(tmp_path: Path) -> None:
+    lines = [
+        "rows:",
+        '  "shopdb.*": [{until: 2026-01-05-04:00, where: a = 1}, {where: b = 1}]',
+        '  "*": [{where: c = 1}]',
+    ]
+    settings = settings_of(tmp_path, *lines)
+    found = settings.row_filters(TableId("shopdb", "", "orders"))
+    assert found == ((datetime(2026, 1, 5, 4, tzinfo=UTC), filter_of("a = 1")), (None, filter_of("b = 1")))
+    assert settings.row_filter(TableId("shopdb", "", "orders")) == filter_of("b = 1")
+    assert settings.row_filters(TableId("crm", "", "c")) == ((None, filter_of("c = 1")),)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("[]", "needs a later window until"),
+        ("[{until: 2026-01-05-04:00, where: a = 1}]", "needs a later window until"),
+        ("[{where: a = 1}, {where: a = 2}]", "needs a later window until"),
+        (
+            "[{until: 2026-01-05-05:00, where: a = 1}, {until: 2026-01-05-04:00, where: a = 2}, {where: b}]",
+            "needs a later window",
+        ),
+        ("[{until: 2026-01-05, where: a = 1}, {where: b}]", "until is no window"),
+        ("[a = 1, {where: b}]", "has a text where"),
+        ("[{untl: 2026-01-05-04:00, where: a = 1}, {where: b}]", "has a text where"),
+        ("[{until: 2026-01-05-04:00, where: length(a) = 1}, {where: b}]", "a function"),
+    ],
+)
+def test_filters_that_do_not_follow_one_another_are_refused(written: str, words: str, tmp_path: Path) -> None:
+    (found,) = mistakes_of(tmp_path, "rows:", f'  "shopdb.orders": {written}')
+    assert words in found
+
+
 def test_rules_as_texts_differ_wherever_rows_would(tmp_path: Path) -> None:
     """The texts decide whether windows are stale; the layout of a snapshot is no rule."""
     hashed = 'columns: {"*.a": {hash: {key: "${PII_KEY}"}}}'
@@ -216,6 +251,8 @@ def test_rules_as_texts_differ_wherever_rows_would(tmp_path: Path) -> None:
         ['rows: {"*": "a = 1"}'],
         ['rows: {"*": "a = 2"}'],
         ['rows: {"*": "a = 1"}', "deletes: soft"],
+        ['rows: {"*": [{until: 2026-01-05-04:00, where: a = 1}, {where: a = 2}]}'],
+        ['rows: {"*": [{until: 2026-01-05-05:00, where: a = 1}, {where: a = 2}]}'],
     ]
     found = [str(settings_of(tmp_path, *lines).rules) for lines in several]
     assert len(set(found)) == len(several)

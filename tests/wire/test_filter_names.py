@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
 
 from dts_assets.model.tables import TableId
-from dts_assets.wire.ddl.filter_names import filter_names
+from dts_assets.settings.row_filters import filter_of
+from dts_assets.wire.ddl.filter_names import filter_names, filters_by_position
 from tests.wire.recorded_schemas import said
 
 TABLE = TableId("shop", "", "orders")
@@ -56,3 +59,39 @@ def test_a_column_is_followed_from_name_to_name(
     statements: list[str], column: str, expected: list[tuple[int | None, str]]
 ) -> None:
     assert names(column, *statements) == expected
+
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+NEXT = START + timedelta(hours=1)
+
+
+def filters(
+    *parts: tuple[datetime | None, str], said_in: dict[int, tuple[datetime, str]]
+) -> list[tuple[int | None, str, bool]]:
+    """The filters from position to position, of statements in windows by position; each tests its column for NULL."""
+    statements = [replace(said(at, sql), window_start=start) for at, (start, sql) in said_in.items()]
+    found = filters_by_position(statements, TABLE, [(until, filter_of(f"{name} IS NULL")) for until, name in parts])
+    return [(None if one.since is None else one.since.position, one.rows.column, one.follows) for one in found]  # type: ignore[union-attr]
+
+
+def test_a_filter_is_in_force_until_a_statement_of_its_window_drops_its_column() -> None:
+    drop = {20: (NEXT, "ALTER TABLE orders DROP a, ADD a INT")}
+    assert filters((NEXT, "a"), (None, "b"), said_in=drop) == [(None, "a", False), (20, "b", True)]
+    assert filters((NEXT, "a"), (None, "a"), said_in=drop) == [(None, "a", False), (20, "a", True)]
+    assert filters((START, "a"), (None, "b"), said_in=drop) == [(None, "a", False)], "another window drops it"
+    assert filters((NEXT, "b"), (None, "a"), said_in=drop) == [(None, "b", False)], "another column is dropped"
+    assert filters((None, "a"), said_in=drop) == []
+
+
+def test_names_and_filters_follow_one_another() -> None:
+    life = {
+        10: (START, "ALTER TABLE orders RENAME COLUMN a TO b"),
+        20: (NEXT, "ALTER TABLE orders DROP b, RENAME COLUMN c TO d"),
+        30: (NEXT, "ALTER TABLE orders RENAME COLUMN d TO e"),
+    }
+    expected = [(None, "a", False), (10, "b", False), (20, "d", True), (30, "e", True)]
+    assert filters((NEXT, "a"), (None, "c"), said_in=life) == expected
+    assert filters((NEXT, "b"), (None, "e"), said_in=life) == expected
+    later = {**life, 40: (NEXT + timedelta(hours=1), "ALTER TABLE orders DROP e")}
+    three = filters((NEXT, "a"), (NEXT + timedelta(hours=1), "c"), (None, "x"), said_in=later)
+    assert three == [*expected, (40, "x", True)]

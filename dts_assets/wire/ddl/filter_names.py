@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from dts_assets.model.columns import same_name
-from dts_assets.model.filter_names import FilterNames
+from dts_assets.model.filter_names import FilterNames, FilterSince
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.row_filters import RowFilter, columns_of, renamed
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.effects import Effect, EffectKind
 from dts_assets.wire.ddl.schema_history import SourceStatement
@@ -31,6 +33,56 @@ def filter_names(
         seen.add(key)
         following.carry_out(one)
     return following.names_of(sorted(columns))
+
+
+def filters_by_position(
+    statements: Iterable[SourceStatement], table: TableId, parts: Sequence[tuple[datetime | None, RowFilter]]
+) -> tuple[FilterSince, ...]:
+    """Return the row filters of a source table from position to position; none for one filter whose columns have one name.
+
+    Each of the ``parts`` has the start of the window until which it is in force: until the first statement of that window which
+    drops a column of it. While no such statement is known it stays in force.
+    """
+    said, found, begin = tuple(statements), list[FilterSince](), None
+    for place, (until, rows) in enumerate(parts):
+        names = filter_names(said, table, columns_of(rows)) or (FilterNames(None),)
+        end = None if until is None else _drop_of(said, table, columns_of(rows), names, until)
+        later = (*(one.since for one in names[1:]), None)
+        for one, behind in zip(names, later, strict=True):
+            if (behind is not None and begin is not None and behind <= begin) or (
+                end and one.since and one.since >= end
+            ):
+                continue
+            since = begin if one.since is None or (begin is not None and one.since < begin) else one.since
+            found.append(FilterSince(since, renamed(rows, one.name_of), place > 0))
+        if end is None:
+            break
+        begin = end
+    return () if len(found) == len(parts) == 1 else tuple(found)
+
+
+def _drop_of(
+    statements: Iterable[SourceStatement],
+    table: TableId,
+    columns: Iterable[str],
+    names: Sequence[FilterNames],
+    start: datetime,
+) -> SourcePosition | None:
+    """Return the first statement of a window that drops a column of a filter; None where none does."""
+    columns = tuple(columns)
+    for one in sorted(statements, key=lambda one: (one.position, one.place)):
+        if one.window_start != start:
+            continue
+        there = next((era for era in reversed(names) if era.since is None or era.since < one.position), names[0])
+        wanted = {same_name(there.name_of(name)) for name in columns}
+        for effect in one.parsed.effects:
+            if (
+                effect.kind is EffectKind.DROP_COLUMN
+                and effect.tables[0] == table
+                and same_name(effect.columns[0]) in wanted
+            ):
+                return one.position
+    return None
 
 
 @dataclass(slots=True)
@@ -56,7 +108,7 @@ class _Columns:
 
     def rename(self, position: SourcePosition, pairs: Iterable[tuple[str, str]]) -> None:
         """Give columns other names, all at once."""
-        moved = [(new, self.by_name.pop(same_name(old), None) or _Column([], [old])) for old, new in pairs]
+        moved = [(new, self._taken(old)) for old, new in pairs]
         for _, column in moved:
             self.first.setdefault(same_name(column.names[-1]), (position, column))
         for new, column in moved:
@@ -64,6 +116,10 @@ class _Columns:
             self.by_name[same_name(new)] = column
             column.begins.append(position)
             column.names.append(new)
+
+    def _taken(self, name: str) -> _Column:
+        key = same_name(name)
+        return self.by_name.pop(key) if key in self.by_name else _Column([], [name])
 
 
 class _Following:
@@ -105,7 +161,7 @@ class _Following:
             self._begin(effect.tables[0], _Columns(), position)
         elif effect.kind is EffectKind.RENAME_TABLE:
             old, new = effect.tables
-            self._begin(new, self._tables.pop(old, None) or _Columns(), position)
+            self._begin(new, self._tables.pop(old) if old in self._tables else _Columns(), position)
 
     def _begin(self, table: TableId, columns: _Columns, position: SourcePosition) -> None:
         self._tables[table] = columns
