@@ -66,7 +66,9 @@ def schema(table: str, moment: Moment | None, subscription: str | None, config: 
 
 
 def _table(pipeline: Pipeline, name: str) -> TableId:
-    """Return the source table that a person means, by its name there or in the lake; statements alone may tell of it.
+    """Return the source table that a person means, by its name there or in the lake.
+
+    Statements alone may tell of it.
 
     Raises:
         click.BadParameter: There is none, or it could be one of several.

@@ -1,4 +1,4 @@
-"""The statements that may give columns of row filters other names, those among them that a run is about to store.
+"""The statements that may give columns of row filters other names, as they will be stored.
 
 A run stores its statements when it has decoded its changes, and a filter judges these changes by the names behind the statements.
 """
@@ -27,7 +27,7 @@ from dts_assets.wire.ddl.schema_history import SourceStatement
 
 
 def statements_of_run(pipeline: Pipeline, plan: TablesPlan) -> tuple[SourceStatement, ...]:
-    """Return all statements as they are stored behind a run: those of its windows, and of all others; none without filters."""
+    """Return all statements as they are stored behind a run; none without filters."""
     if not pipeline.settings.rows:
         return ()
     again = {window.start for window in plan.windows_again}
@@ -55,7 +55,7 @@ def _in_cell(pipeline: Pipeline, plan: TablesPlan, cell: Cell) -> Iterator[Sourc
 
 
 def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> list[Cut]:
-    """Return the marks of other windows whose changes a filter judged before the statements of a run were known.
+    """Return the marks of other windows that a filter judged without the statements of a run.
 
     They are stale from now on: the next run makes their rows by the names that the columns had.
     """

@@ -214,9 +214,10 @@ def ruled_tables(
 def _filters_in_eras(
     pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None
 ) -> dict[TableId, tuple[FilterSince, ...]]:
-    """Return the row filters of tables from position to position, where there are several, or columns have several names.
+    """Return the row filters of tables from position to position.
 
-    Those of merged tables are left out: each shard has statements of its own.
+    There are none where one filter has one name for each column. Those of merged tables are left out: each shard has statements
+    of its own.
     """
     settings = pipeline.settings
     filters = {table: parts for table in tables if (parts := settings.row_filters(table))}
@@ -232,7 +233,7 @@ def _filters_in_eras(
 
 
 def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str]) -> RowFilter | None:
-    """Return the row filter of a table with the last names of its columns that are among some, as a copy of it has."""
+    """Return the row filter of a table with the last names of its columns among some."""
     rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
     if rows is None:
         return None

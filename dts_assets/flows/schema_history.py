@@ -119,12 +119,15 @@ class SchemaSources:
 
 
 def source_tables(pipeline: Pipeline) -> tuple[TableId, ...]:
-    """Return the known tables by their names at the source, the shards of merged ones among them, whatever their set."""
+    """Return the known tables by their names at the source, shards among them, whatever their set."""
     return tuple(sorted({one.of_all_sets for some in known_sources(pipeline).values() for one in some}))
 
 
 def ledger_rows(pipeline: Pipeline, tables: Collection[TableId]) -> tuple[list[TableShapeRow], list[WindowTable]]:
-    """Return the shapes and the counts of source tables, by the names of these; counts of merged tables stand by theirs."""
+    """Return the shapes and the counts of source tables, by the names of these.
+
+    Counts of merged tables stand by their own names.
+    """
     routes = pipeline.settings.routes
     names = {routes.lake_table(one): one for one in tables}
     shapes, counts = pipeline.ledger.of_tables({*names, *tables})

@@ -51,7 +51,10 @@ def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[Table
 
 
 def with_lists(rules: Mapping[TableId, TableRules], shapes: Sequence[TableShapeRow]) -> dict[TableId, TableRules]:
-    """Return rules whose eras say which lists of columns, of those that events told, lack a column of the filter."""
+    """Return rules whose eras say which lists of columns lack one of the filter.
+
+    ``shapes`` have the lists that events told.
+    """
     found = dict(rules)
     for table, one in rules.items():
         if not one.eras:

@@ -70,10 +70,10 @@ def no_rule(name: str) -> ColumnRule | None:
 
 @dataclass(frozen=True, slots=True)
 class FilterEra:
-    """The row filter behind a position (None: from the first change on), with the names that columns have in the lake there.
+    """The row filter behind a position, with the names that columns have in the lake there.
 
-    ``lacking`` has the digests of the lists of columns that events told, and that lack one of the filter. ``follows`` says that
-    another filter was in force before.
+    The position None stands for the first change. ``lacking`` has the digests of the lists of columns that events told, and that
+    lack one of the filter. ``follows`` says that another filter was in force before.
     """
 
     since: SourcePosition | None
@@ -237,7 +237,10 @@ def rule_on(column: Column, rule_of: RuleOf) -> ColumnRule | None:
 
 
 def first_difference(rules: TableRules, others: TableRules) -> SourcePosition | None:
-    """Return the first position from which on the filters of two rules judge by other names; None where they never do."""
+    """Return the first position from which on two filters judge by other names.
+
+    None stands for filters that never do.
+    """
     begins = {one.since or _BEGIN for one in (*rules.eras, *others.eras)}
     return next((since for since in sorted(begins) if _rows_at(rules, since) != _rows_at(others, since)), None)
 

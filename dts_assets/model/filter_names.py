@@ -11,9 +11,10 @@ from dts_assets.model.row_filters import RowFilter
 
 @dataclass(frozen=True, slots=True)
 class FilterSince:
-    """A row filter with the names that its columns have behind a position (None: from the first change on).
+    """A row filter with the names that its columns have behind a position.
 
-    ``follows`` says that another filter was in force before: rows may stand that it let through.
+    The position None stands for the first change. ``follows`` says that another filter was in force before: rows may stand that
+    it let through.
     """
 
     since: SourcePosition | None

@@ -69,7 +69,7 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
 
 
 def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
-    """Return the filter of a table with the names that its columns have among some, by the last era that has them."""
+    """Return the filter of a table with the last names of its columns that are among some."""
     assert rules.rows is not None, "the caller has looked"
     names = {same_name(name) for column in columns for name in (column.name, *column.source_names)}
     return next(
@@ -78,7 +78,10 @@ def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
 
 
 def _several_names(rules: TableRules, columns: Sequence[Column]) -> str | None:
-    """Return a clause about columns of the filter that rows have under several names, as in histories; None without any."""
+    """Return a clause about columns of the filter that rows have under several names.
+
+    Rows of histories may have such columns; None without any.
+    """
     names = {same_name(column.name) for column in columns}
     there = [one for one in rules.eras if names.issuperset(map(same_name, columns_of(one.rows)))]
     if len({columns_of(one.rows) for one in there}) > 1:

@@ -72,7 +72,7 @@ CODE_INPUT = "code"
 
 
 FILTERS_INPUT = "filters"
-"""The name under which tables record that their row filters judged changes by other names of columns than are known now."""
+"""The name under which tables record that their filters judged by former names of columns."""
 
 OTHER_NAMES = "other names"
 """The generation of these names, which no input ever has: such tables are stale."""

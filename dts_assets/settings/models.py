@@ -409,7 +409,7 @@ class Subscription(Snapshots):
         return next((rows for _, rows in reversed(self.row_filters(table))), None)
 
     def row_filters(self, table: TableId) -> tuple[tuple[datetime | None, RowFilter], ...]:
-        """Return the row filters of a table, each with the start of the window until which it is in force."""
+        """Return the row filters of a table, each with the window until which it holds."""
         found = next((one for glob, one in self.rows.items() if self.routes.means(table, glob)), None)
         return () if found is None else filters_of(found)
 

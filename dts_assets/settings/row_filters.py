@@ -80,7 +80,7 @@ FilterText = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class FilterUntil:
-    """A row filter that is in force until a statement of the window that begins then; None for the last one."""
+    """A row filter that is in force until a statement of a window; the last one has None."""
 
     until: datetime | None
     where: str
@@ -156,7 +156,7 @@ else:
 
 
 def filters_of(written: WrittenFilter) -> tuple[tuple[datetime | None, RowFilter], ...]:
-    """Return the filters of a table one after the other, each with the window until which it is in force."""
+    """Return the filters of a table, each with the window until which it is in force."""
     if isinstance(written, str):
         return ((None, filter_of(written)),)
     return tuple((one.until, filter_of(one.where)) for one in written)

@@ -312,7 +312,10 @@ class ChangelogDecoder:
         rows_apart: bool,
         lacks: bool,
     ) -> CountedRows | None:
-        """Return the rows of a table under its rules; None if they cannot judge a change, or its event ``lacks`` a column."""
+        """Return the rows of a table under its rules; None if they cannot judge a change.
+
+        ``lacks`` says that an event lacks a column of the filter.
+        """
         if rules is None:
             return self._rows(changes, entries, rows_apart=rows_apart)
         if lacks:

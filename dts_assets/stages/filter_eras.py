@@ -1,4 +1,4 @@
-"""The changes of a table by the names that the columns of its row filter have where they stand."""
+"""The changes of a table by the names that columns of its row filter have there."""
 
 from __future__ import annotations
 

@@ -38,10 +38,11 @@ def filter_names(
 def filters_by_position(
     statements: Iterable[SourceStatement], table: TableId, parts: Sequence[tuple[datetime | None, RowFilter]]
 ) -> tuple[FilterSince, ...]:
-    """Return the row filters of a source table from position to position; none for one filter whose columns have one name.
+    """Return the row filters of a source table from position to position.
 
-    Each of the ``parts`` has the start of the window until which it is in force: until the first statement of that window which
-    drops a column of it. While no such statement is known it stays in force.
+    There are none for one filter whose columns have one name. Each of the ``parts`` has the start of the window until which it is
+    in force: until the first statement of that window which drops a column of it. While no such statement is known it stays in
+    force.
     """
     said, found, begin = tuple(statements), list[FilterSince](), None
     for place, (until, rows) in enumerate(parts):
@@ -68,7 +69,7 @@ def _drop_of(
     names: Sequence[FilterNames],
     start: datetime,
 ) -> SourcePosition | None:
-    """Return the first statement of a window that drops a column of a filter; None where none does."""
+    """Return the first statement of a window that drops a column of a filter, if any."""
     columns = tuple(columns)
     for one in sorted(statements, key=lambda one: (one.position, one.place)):
         if one.window_start != start:
@@ -87,7 +88,7 @@ def _drop_of(
 
 @dataclass(slots=True)
 class _Column:
-    """A column of its own: its names, each with the position from which on it has it (None: always)."""
+    """A column of its own: its first name, and later ones with the positions of their statements."""
 
     begins: list[SourcePosition]
     names: list[str]
@@ -98,9 +99,10 @@ class _Column:
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns of a table that statements gave other names, by their names of now, without case.
+    """The columns of a table that statements gave other names, by their names of now.
 
-    ``first`` has the first statement about each name, with the column that had the name before it, or else behind it.
+    Names are without case. ``first`` has the first statement about each name, with the column that had the name before it, or
+    else behind it.
     """
 
     by_name: dict[str, _Column] = field(default_factory=dict)
@@ -123,7 +125,10 @@ class _Columns:
 
 
 class _Following:
-    """The columns of all tables on their way through the log, and those that one table had one after the other."""
+    """The columns of all tables on their way through the log.
+
+    Those that one table had one after the other are kept.
+    """
 
     def __init__(self, table: TableId) -> None:
         self._table = table
@@ -170,7 +175,10 @@ class _Following:
 
 
 def _followed(life: _Columns, name: str, end: SourcePosition | None) -> _Column | None:
-    """Return the column that a filter means by a name; None where no statement of its table's life is about it."""
+    """Return the column that a filter means by a name.
+
+    None stands for a name that no statement of its table's life is about.
+    """
     first = life.first.get(same_name(name))
     return None if first is None or (end is not None and first[0] >= end) else first[1]
 
