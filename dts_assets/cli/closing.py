@@ -29,7 +29,7 @@ from dts_assets.flows.recognition import recognise_source, way_out
 from dts_assets.flows.row_keys import find_repeated_keys
 from dts_assets.flows.this_process import this_process
 from dts_assets.flows.unmatched_rules import unmatched_settings
-from dts_assets.flows.unproven import unproven_tables
+from dts_assets.flows.unproven import unproven_tables, unseen_now
 from dts_assets.flows.upkeep import mend_copies
 from dts_assets.model.failures import Failure
 from dts_assets.model.problems import Problem, ProblemCode
@@ -197,6 +197,27 @@ def _show_unproven(pipeline: Pipeline, console: Console, closing: Closing) -> No
         )
 
 
+def _show_unseen(pipeline: Pipeline, console: Console, closing: Closing) -> None:
+    found = unseen_now(pipeline)
+    if found.reasons and found.are_accepted:
+        names = ", ".join(map(str, found.reasons))
+        said = (
+            f"{pipeline.name}: foreign keys change rows without events of {names}, which source: foreign_keys accepts"
+        )
+        console.print(said, markup=False, soft_wrap=True)
+        return
+    for name, since in found.reasons.items():
+        closing.failed_checks += 1
+        closing.unproven.add(name)
+        repair = f"dts-assets verify {pipeline.name} --table {shlex.quote(str(name))} --repair"
+        console.print(
+            f"{name}: its snapshot is not proven since {since}; {repair} takes the rows that differ and ends this, "
+            f"and source: foreign_keys: accepted leaves them as they are",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 def _name_unmatched(pipeline: Pipeline, console: Console, _: Closing) -> None:
     for one in unmatched_settings(pipeline):
         console.print(f"{pipeline.name}: {one}", markup=False, soft_wrap=True)
@@ -213,5 +234,6 @@ _CHECKS: Mapping[str, Callable[[Pipeline, Console, Closing], None]] = {
     "keys": _look_at_keys,
     "pauses": _show_pauses,
     "statements": _show_unproven,
+    "foreign keys": _show_unseen,
     "settings": _name_unmatched,
 }

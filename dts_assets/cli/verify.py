@@ -147,6 +147,10 @@ def verify_source(
         say(
             f"{table}: {copied.rows:,} rows are repaired by the next run of the window whose cut reaches {found.position}"
         )
+    for table in found.proven:
+        say(
+            f"{table}: its rows are as at the source; the next run of the window whose cut reaches {found.position} notes it"
+        )
     for table, reason in found.not_repaired.items():
         say(f"{table} is not repaired: {reason}")
     end(found.failures.values(), failed_checks=bool(found.unequal))

@@ -19,6 +19,7 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.reports import Progress
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.foreign_keys import ForeignKey
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
@@ -135,15 +136,18 @@ def begin(
     rules: CopyRules = NO_COPY_RULES,
     *,
     server: str = "",
+    foreign_keys: tuple[ForeignKey, ...] = (),
+    proves: bool = False,
 ) -> CopiedTable:
     """Enter a new copy into the ledger, and return it.
 
     ``rules`` are those that its rows pass when they are written, ``server`` says how its server is known to be the topic's.
+    ``foreign_keys`` are those that the server shows. With the rows of one that ``proves`` it all rows are those of the source.
     """
     name, began = uuid.uuid4().hex[:12], datetime.now(UTC)
     copied = CopiedTable(
         name, table, kind, CopyState.READING, origin, columns, tuple(chunks), began,
-        server=server, passed=rules.passed, passed_filter=rules.passed_filter,
+        server=server, passed=rules.passed, passed_filter=rules.passed_filter, foreign_keys=foreign_keys, proves=proves,
     )  # fmt: skip
     pipeline.ledger.change_copied_tables(lambda rows: [*rows, copied])
     return copied

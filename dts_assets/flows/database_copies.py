@@ -32,6 +32,7 @@ from dts_assets.flows.copies import (
 )
 from dts_assets.flows.jdbc_rows import ReadChunk, add_driver, read_chunks, write_chunk
 from dts_assets.flows.reports import rate
+from dts_assets.flows.shown_keys import shown_keys
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -66,7 +67,17 @@ def copy_from_database(work: Copying, server: MySqlServer, known: str, table: Ta
     copied = unfinished(pipeline, table, source.columns, kind, origin, rules)
     if copied is None:
         chunks = _chunks(work, server, source)
-        copied = begin(pipeline, table, source.columns, kind, origin, chunks, rules, server=known)
+        copied = begin(
+            pipeline,
+            table,
+            source.columns,
+            kind,
+            origin,
+            chunks,
+            rules,
+            server=known,
+            foreign_keys=shown_keys(server, table),
+        )
         about = f", about {source.estimated_rows:,} rows" if source.estimated_rows else ""
         work.progress(f"copy: {table} begins, in {len(chunks)} chunks{about}")
     else:

@@ -18,9 +18,11 @@ from dts_assets.flows.copied_rules import rules_to_pass
 from dts_assets.flows.copies import add_chunks, begin, finish, prepare, require_positions
 from dts_assets.flows.jdbc_rows import stored_rows
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.shown_keys import shown_keys
 from dts_assets.model.columns import ColumnShape, quoted
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind
 from dts_assets.model.differences import Differences
+from dts_assets.model.foreign_keys import ForeignKey
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.sources.live_database import SourceMoment
@@ -65,7 +67,29 @@ def repair_rows(
         pipeline, source, columns, at,
         rows=_rows_of(moment, source, columns, keys, sorted(there, key=str)),
         removed=_keys_of(table, columns, keys, gone),
-        origin=f"verify {moment.place}", server=server,
+        origin=f"verify {moment.place}", server=server, foreign_keys=shown_keys(moment, source), proves=not found.more,
+    )  # fmt: skip
+
+
+def prove_rows(
+    pipeline: Pipeline, moment: SourceMoment, at: SourcePosition, source: TableId, *, server: str = ""
+) -> CopiedTable:
+    """Note that all rows of a table are those of the source at a held moment.
+
+    The note is a repair without rows.
+
+    Raises:
+        CopyError: A position of its rows is not told by messages.
+    """
+    require_positions(pipeline, source)
+    columns = tuple(one.shape for one in moment.tables()[source].columns)
+    nothing = pa.RecordBatch.from_arrays(
+        [pa.array([], pa.binary() if stored_kind(one) == "binary" else pa.string()) for one in columns],
+        names=[one.name for one in columns],
+    )
+    return enter_repair(
+        pipeline, source, columns, at, rows=nothing, removed=nothing, origin=f"verify {moment.place}", server=server,
+        foreign_keys=shown_keys(moment, source), proves=True,
     )  # fmt: skip
 
 
@@ -122,19 +146,33 @@ def enter_repair(
     removed: pa.RecordBatch,
     origin: str,
     server: str = "",
+    foreign_keys: tuple[ForeignKey, ...] = (),
+    proves: bool = False,
 ) -> CopiedTable:
     """Enter rows of a source table as they were at a position, and return their copy.
 
     ``rows`` are those that the source has, ``removed`` those that it has not, of which the key counts: each has a column of texts
     (or bytes) for every one of ``columns``. The window whose cut reaches the position takes them. Rows that changed later stay.
+    ``foreign_keys`` are those that the source shows. ``proves`` says that the table has all rows of the source then.
 
     Raises:
         CopyError: The table has no primary key, so that nothing tells its rows apart.
     """
-    if not any(column.is_key for column in columns):
+    if rows.num_rows + removed.num_rows and not any(column.is_key for column in columns):
         raise CopyError(str(table), "it has no primary key that tells its rows apart", "resync it")
     rules, chunks = rules_to_pass(pipeline, table, columns), [CopiedChunk(0, None, None)]
-    copied = begin(pipeline, table, columns, CopyKind.REPAIR, origin, chunks, rules, server=server)
+    copied = begin(
+        pipeline,
+        table,
+        columns,
+        CopyKind.REPAIR,
+        origin,
+        chunks,
+        rules,
+        server=server,
+        foreign_keys=foreign_keys,
+        proves=proves,
+    )
     rows, removed = rules.applied(rows, columns), rules.applied(removed, columns, removed=True)
     prepare(pipeline, copied)
     path, read_at = copies_path(pipeline, table), datetime.now(UTC)

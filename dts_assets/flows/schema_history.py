@@ -23,13 +23,21 @@ from dts_assets.model.statement_words import TablesByWord
 from dts_assets.model.tables import TableId
 from dts_assets.model.told_places import Shard
 from dts_assets.model.windows import Window
-from dts_assets.planning.cuts import frontier, window_cut
+from dts_assets.planning.cuts import WindowCut, frontier, window_cut
 from dts_assets.stages.row_places import positions_of
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import histories_by_set
 from dts_assets.wire.ddl.table_schemas import ServerRules
 from dts_assets.wire.ddl.told_schemas import ToldShapes, told_shapes
+
+
+def _reached(pipeline: Pipeline, until: Window | None = None) -> tuple[dict[datetime, WindowCut], Frontier]:
+    """Return the windows whose tables are made, up to one, and the frontier that they make."""
+    cuts = {row.window.start: window_cut(row) for row in pipeline.ledger.cuts()}
+    counted = {start: cut for start, cut in cuts.items() if until is None or start <= until.start}
+    return counted, frontier(counted, pipeline.grid, first=pipeline.first_window() if counted else None)
+
 
 RULES = ServerRules()
 """The rules of a server of which nothing is known but that it is of the MySQL family."""
@@ -54,13 +62,16 @@ class SchemaSources:
         Raises:
             LakeFormatError: Another version of dts-assets made the lake.
         """
-        cuts = {row.window.start: window_cut(row) for row in pipeline.ledger.cuts()}
-        counted = {start: cut for start, cut in cuts.items() if until is None or start <= until.start}
-        reached = frontier(counted, pipeline.grid, first=pipeline.first_window() if counted else None)
+        counted, reached = _reached(pipeline, until)
         found = stored_statements(pipeline, counted)
         held = tuple(one for one in found if one.window_start and reached.holds(one.window_start, one.position))
         later = sum(1 for start in counted if reached.window is None or start > reached.window)
         return cls(pipeline, reached, held, later)
+
+    @staticmethod
+    def frontier_of(pipeline: Pipeline) -> Frontier:
+        """Return the frontier as it stands, without reading statements."""
+        return _reached(pipeline)[1]
 
     @property
     def tables(self) -> tuple[TableId, ...]:

@@ -12,6 +12,7 @@ from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.store.files import read_batches
 from dts_assets.wire.ddl.schema_history import SourceStatement
 
+_KEYS = "foreign_keys"
 DDL_COLUMNS = (
     "kafka_partition", "window_start", "kafka_offset", "source_position", "gtid", "event_time", "execution_seconds",
     "database", "sql", "effect", "source_type", "source_set",
@@ -22,6 +23,20 @@ def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -
     """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
     for rows in _ddl_rows(pipeline, starts):
         yield from source_statements(rows)
+
+
+def windows_with_keys(pipeline: Pipeline) -> frozenset[datetime]:
+    """Return the starts of the windows whose statements declare foreign keys, or may do so.
+
+    No file is read: those of earlier versions do not tell it.
+    """
+    path = pipeline.path("ddl")
+    table = pipeline.lake.table(path)
+    if table is None:
+        return frozenset()
+    told = [_KEYS] if _KEYS in table.schema().column_names else []
+    files = pipeline.lake.data_files(path, {"stage": {"tables"}}, bounds=told)
+    return frozenset(file.partition["window_start"] for file in files if file.greatest.get(_KEYS, 1))
 
 
 def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[pa.RecordBatch]:

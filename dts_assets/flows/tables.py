@@ -29,7 +29,7 @@ from dts_assets.flows.tables_tasks import TablesResult
 from dts_assets.flows.turns import tables_turn
 from dts_assets.flows.unmatched_rules import refuse_unmatched
 from dts_assets.flows.upkeep import NO_UPKEEP, Upkeep, keep_up_in_turn
-from dts_assets.flows.window_facts import window_facts, windows_concerned
+from dts_assets.flows.window_facts import unseen_by_window, window_facts, windows_concerned
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import Cut, PausedTable
@@ -373,8 +373,9 @@ def _table_reports(
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
     changes = {table: _summed((start, tally.changes) for start, tally in mine) for table, mine in by_table.items()}
-    concerned = windows_concerned(pipeline, windows, news)
-    facts = window_facts(pipeline, concerned, outcomes.get(SNAPSHOT.name, {}), news=news, columns=tables)
+    unseen = unseen_by_window(pipeline, windows)
+    concerned = windows_concerned(pipeline, windows, news, unseen)
+    facts = window_facts(pipeline, concerned, outcomes.get(SNAPSHOT.name, {}), news=news, unseen=unseen, columns=tables)
     reports = []
     for table, columns in tables.items():
         mine = by_table.get(table, [])

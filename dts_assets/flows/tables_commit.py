@@ -188,7 +188,7 @@ def _stored_tallies(
             row.invalid_values, row.partial_moves, row.first_position, row.last_position,
             quarantined_entries=row.quarantined_entries,
             invalid_columns=Counter({one.column: one.values for one in row.invalid_columns if one.values}), keys=row.keys,
-            lists=row.lists, statements=row.statements,
+            lists=row.lists, statements=row.statements, deletes=row.deletes, moves=row.moves,
         )
         for row in rows
         if row.table not in without
@@ -227,6 +227,8 @@ def window_tables_of(
             quarantined=tally.quarantined,
             truncations=tally.truncations,
             statements=tally.statements,
+            deletes=tally.deletes,
+            moves=tally.moves,
             quarantined_entries=tally.quarantined_entries,
             row_hash=tally.row_hash,
             absent_rows=tally.absent_rows,

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.foreign_keys import NOTHING_UNSEEN, KeyedTables, UnseenAt
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.one_by_one import OneByOne, one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.tables import TableId
 
 
-def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
-    """Return the position since which snapshots are not proven, and the reason.
+def unseen_now(pipeline: Pipeline) -> UnseenAt:
+    """Return the tables that foreign keys may have changed without events, at the frontier as it stands."""
+    tables = KeyedTables(pipeline)
+    found = tables.at(SchemaSources.frontier_of(pipeline)) if tables.are_followed else NOTHING_UNSEEN
+    reasons = {table: said for table, said in found.reasons.items() if table not in tables.paused}
+    return replace(found, reasons=reasons)
 
-    Tables that stand still are left out.     Beside them stand the failures of tables that could not be read.
+
+def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
+    """Return the position since which snapshots are not proven behind their statements, and the reason.
+
+    Tables that stand still are left out. Beside them stand the failures of tables that could not be read.
     """
     known, still = known_tables(pipeline), paused_here(pipeline)
     here = [table for table in known if table not in still]

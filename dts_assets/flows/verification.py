@@ -25,10 +25,11 @@ from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.repairs import repair_rows
+from dts_assets.flows.repairs import prove_rows, repair_rows
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.server_identity import require_server
+from dts_assets.flows.unproven import unseen_now
 from dts_assets.model.columns import Column
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.database_places import DatabasePlace
@@ -97,13 +98,15 @@ class Verification:
     """The comparison of all tables at one position of the source, which holds everything up to it.
 
     ``repaired`` has the rows that were taken from the source because they differed, as copies that windows take; ``not_repaired``
-    the tables whose rows could not be, with the reasons. ``failures`` are those of tables that could not be read.
+    the tables whose rows could not be, with the reasons. ``proven`` are equal tables that foreign keys may have
+    changed: a note of it ends their state. ``failures`` are those of tables that could not be read.
     """
 
     position: SourcePosition
     verdicts: Mapping[TableId, TableVerdict]
     repaired: Mapping[TableId, CopiedTable] = field(default_factory=dict)
     not_repaired: Mapping[TableId, str] = field(default_factory=dict)
+    proven: Mapping[TableId, CopiedTable] = field(default_factory=dict)
     failures: Mapping[TableId, Failure] = field(default_factory=dict)
 
     @property
@@ -185,7 +188,11 @@ def _repaired(pipeline: Pipeline, moment: SourceMoment, found: Verification, kno
             refused_[table] = str(error)
         except TableAlteredError:
             refused_[table] = "the source altered it meanwhile; run it again"
-    return replace(found, repaired=repaired, not_repaired=refused_)
+    sources, proven = _sources(pipeline, moment.tables()), dict[TableId, CopiedTable]()
+    for table in unseen_now(pipeline).reasons:  # rows that no event changed are right at this moment
+        if table in found.verdicts and found.verdicts[table].is_equal and len(sources.get(table, ())) == 1:
+            proven[table] = prove_rows(pipeline, moment, found.position, sources[table][0], server=known)
+    return replace(found, proven=proven, repaired=repaired, not_repaired=refused_)
 
 
 def verify_at(

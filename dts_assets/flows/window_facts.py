@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.followed_tables import FollowedTables
+from dts_assets.flows.foreign_keys import KeyedTables, UnseenAt
 from dts_assets.flows.known_tables import known_sources
 from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import SNAPSHOT
@@ -25,16 +26,35 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn, converted_in_windows
 from dts_assets.wire.ddl.schema_news import SchemaNews
 
+UnseenByWindow = Mapping[datetime, UnseenAt]
+"""The tables that foreign keys may have changed without events, at the ends of windows."""
 
-def windows_concerned(pipeline: Pipeline, windows: Sequence[Window], news: News) -> dict[TableId, frozenset[datetime]]:
+
+def unseen_by_window(pipeline: Pipeline, windows: Iterable[Window]) -> UnseenByWindow:
+    """Return the tables that foreign keys may have changed without events, at the ends of windows.
+
+    Nothing is looked at where there is no foreign key.
+    """
+    tables = KeyedTables(pipeline)
+    starts = [window.start for window in windows] if tables.are_followed else []
+    return {start: tables.at(Frontier(start, start, None)) for start in starts}
+
+
+def windows_concerned(
+    pipeline: Pipeline, windows: Sequence[Window], news: News, unseen: UnseenByWindow
+) -> dict[TableId, frozenset[datetime]]:
     """Return the windows with changes of a table's rows or schema, as the ledger has them.
 
-    They are by table and window start.
+    They are by table and window start. Changes that foreign keys may have made without events are among them.
     """
     found: dict[TableId, set[datetime]] = {table: {*some} for table, some in news.items()}
     for row in pipeline.ledger.window_tables(windows):
         if row.changes:
             found.setdefault(row.table, set()).add(row.window_start)
+    for start, at in unseen.items():
+        for table, some in at.windows.items():
+            if start in some:
+                found.setdefault(table, set()).add(start)
     return {table: frozenset(some) for table, some in found.items()}
 
 
@@ -44,6 +64,7 @@ def window_facts(
     outcomes: Mapping[TableId, LayerOutcome],
     *,
     news: News,
+    unseen: UnseenByWindow,
     columns: Mapping[TableId, Sequence[Column]],
 ) -> dict[TableId, TableFacts]:
     """Return the facts about tables at the ends of the windows that concern them.
@@ -53,6 +74,7 @@ def window_facts(
         concerned: The starts of the windows with changes of each table.
         outcomes: What became of the snapshots that the run looked at.
         news: The changes of schemas that the windows of the run brought.
+        unseen: The tables that foreign keys may have changed without events.
         columns: All columns of the tables.
     """
     concerned = {table: some for table, some in concerned.items() if table in columns and some}
@@ -67,12 +89,18 @@ def window_facts(
         outcome = outcomes.get(table, LayerOutcome())
         misfits = 0 if outcome.not_removed is None else outcome.not_removed.misfits
         found[table] = TableFacts(
-            doubts.get(table, {}),
+            {**_unseen_doubts(table, some, unseen), **doubts.get(table, {})},
             converted.get(table, {}),
             unknown_by_window(outcome.unknown_values, news.get(table, {}), some),
             {max(some): misfits} if misfits else {},
         )
     return found
+
+
+def _unseen_doubts(table: TableId, starts: Iterable[datetime], unseen: UnseenByWindow) -> dict[datetime, str]:
+    """Return why foreign keys leave a table not proven, by window start; nothing where people accept it."""
+    found = {start: unseen[start] for start in starts if start in unseen}
+    return {start: at.reasons[table] for start, at in found.items() if table in at.reasons and not at.are_accepted}
 
 
 def _is_doubted(pipeline: Pipeline, table: TableId, outcomes: Mapping[TableId, LayerOutcome]) -> bool:

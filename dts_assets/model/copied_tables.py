@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from dts_assets.model.columns import ColumnShape
+from dts_assets.model.foreign_keys import ForeignKey
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 
@@ -80,6 +81,8 @@ class CopiedTable:
     ``passed`` are the rules that columns have passed as they are stored, and ``passed_filter`` is the digest of the row filter
     that rows have passed; both name columns of the source. ``stored`` is the name under which the rows stand in the copied table,
     None for that of the copy. ``gone_at`` is the moment when they left together with the entries of their window.
+    ``foreign_keys`` are those that the database showed for the table. ``proves`` says that with the rows of a repair all rows of
+    the table are those of the source.
     """
 
     copy: str
@@ -97,6 +100,8 @@ class CopiedTable:
     passed_filter: str | None = None
     stored: str | None = None
     gone_at: datetime | None = None
+    foreign_keys: tuple[ForeignKey, ...] = field(default=(), kw_only=True)
+    proves: bool = field(default=False, kw_only=True)
 
     @property
     def part(self) -> str:

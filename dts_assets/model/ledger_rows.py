@@ -11,6 +11,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedTable
 from dts_assets.model.delivery import NOTHING_DELIVERED, CellDelivery
 from dts_assets.model.emptied_tables import EmptiedTable
+from dts_assets.model.foreign_keys import PositionSpan
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.lineages import Lineage
@@ -197,6 +198,7 @@ class WindowTable:
     ``partial_moves`` are updates that move a row to another key and lack columns. ``invalid_columns`` has the ``invalid_values``
     by column. ``keys`` are the primary keys that the changes told, in order. ``lists`` are the lists of columns that their events
     carried, in order, each as a digest and its shard. ``table_shapes`` has their names. ``run`` wrote the counts last.
+    ``deletes`` and ``moves`` say where rows were deleted and where updates changed a key, before any rule left a change out.
     """
 
     kafka_partition: int
@@ -210,6 +212,8 @@ class WindowTable:
     truncations: int = field(default=0, kw_only=True)
     statements: int = field(default=0, kw_only=True)
     quarantined_entries: int = field(default=0, kw_only=True)
+    deletes: PositionSpan | None = field(default=None, kw_only=True)
+    moves: PositionSpan | None = field(default=None, kw_only=True)
     row_hash: int
     absent_rows: int
     invalid_values: int

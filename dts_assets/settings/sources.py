@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic import model_validator as check_whole
 
+from dts_assets.model.foreign_keys import ForeignKeys
 from dts_assets.settings.databases import SourceDatabase
 from dts_assets.settings.kafka import ClientSettings, addresses, checked
 from dts_assets.settings.places import AbsolutePath, Part, folder_of
@@ -75,6 +76,11 @@ class Source(Part):
     kafka: Kafka | None = Field(None, description="A Kafka broker.")
     database: SourceDatabase | None = Field(
         None, description="The database that the messages come from, which is asked for its settings alone."
+    )
+
+    foreign_keys: ForeignKeys = Field(
+        ForeignKeys.NAMED,
+        description="What foreign keys with CASCADE or SET NULL mean: named, logged (the server writes events) or accepted.",
     )
 
     @check_whole(mode="after")

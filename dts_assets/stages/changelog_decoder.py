@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from dts_assets.model.column_rules import TableRules
 from dts_assets.model.columns import Column
+from dts_assets.model.foreign_keys import joined_spans
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.problems import Reason
@@ -41,6 +42,7 @@ from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.stages.filter_eras import LACKING, by_era
 from dts_assets.stages.isolation import decoded_apart, rejection_of
 from dts_assets.stages.joined_changes import joined_by_table
+from dts_assets.stages.parent_changes import ParentChanges, parent_changes, parent_spans
 from dts_assets.stages.partial_changes import without_partial
 from dts_assets.stages.quarantine import Unusable, quarantine_rows
 from dts_assets.stages.redelivered_entries import entry_keys
@@ -69,6 +71,7 @@ So such rows are decoded a chunk at a time.
 """
 
 _PLACE = ["kafka_partition", "window_start", "last_offset"]
+_CELL = ("kafka_partition", "window_start")
 
 
 NO_RULES: Mapping[TableId, TableRules] = MappingProxyType({})
@@ -110,6 +113,7 @@ class ChangelogDecoder:
         self._places = RowsAtPlaces()
         self._columns = columns
         self._rules = rules
+        self._keys = {table: [one.name for one in some if one.is_key] for table, some in columns.items()}
         decoded = {table: rules[table].decoded if table in rules else one for table, one in columns.items()}
         self._routes = ChangeRoutes(decoded, routes, sources)
         self._emptied = ChangeRoutes(columns, routes, sources)
@@ -279,9 +283,10 @@ class ChangelogDecoder:
             if isinstance(found, Exception):
                 self._reject(Rejected(0, None, *rejection_of(found), some["payload"][0].as_py()), some)
                 continue
-            decoded, made = found
+            decoded, made, of_parents = found
             for rows in made:
                 self._write(rows)
+            self._count_of_parents(of_parents, some)
             self.unsigned |= {
                 replace(one, table=self._routes.table(one.table) or one.table) for one in decoded.unsigned
             }
@@ -289,8 +294,13 @@ class ChangelogDecoder:
             for rejection in decoded.rejected:
                 self._reject(rejection, some)
 
-    def _changes(self, entries: pa.RecordBatch, *, source_set: str) -> tuple[DecodedChanges, list[CountedRows]]:
-        """Return what entries of a set hold, and the rows of the changelogs; nothing is written yet."""
+    def _changes(
+        self, entries: pa.RecordBatch, *, source_set: str
+    ) -> tuple[DecodedChanges, list[CountedRows], list[ParentChanges]]:
+        """Return what entries of a set hold, and the rows of the changelogs.
+
+        With them come the changes that foreign keys may pass on. Nothing is written yet.
+        """
         decoded = self._format.changes(entries, self._routes.by_source)
         if self._wanted.partial:
             decoded = without_partial(decoded, entries, self._wanted.partial)
@@ -301,7 +311,9 @@ class ChangelogDecoder:
             for changes in routed
             for some, rules, lacks in by_era(changes, entries, self._rules.get(changes.table))
         )
-        return decoded, [rows for rows in made if rows is not None]
+        # Rules may leave a parent's change out, and the server passes it on all the same.
+        of_parents = (parent_changes(changes, self._keys.get(changes.table, ())) for changes in routed)
+        return decoded, [rows for rows in made if rows is not None], [one for one in of_parents if one is not None]
 
     def _ruled(
         self,
@@ -375,6 +387,23 @@ class ChangelogDecoder:
             for tallies, count in ((self.compared, before), (self.tallies, end - start - before)):
                 if count:
                     tallies[cell[1], cell[0], table].filtered += count
+
+    def _count_of_parents(self, found: list[ParentChanges], entries: pa.RecordBatch) -> None:
+        """Note where changes stand that foreign keys may pass on."""
+        until = self._wanted.compared_until
+        ends = (
+            [until.get(cell, 0) for cell in zip(*(entries[name].to_pylist() for name in _CELL), strict=True)]
+            if until
+            else 0
+        )
+        before = entries["last_offset"].to_numpy() < np.array(ends)
+        for one in parent_spans(found, entries, before):
+            partition, start = (entries[name][one.row].as_py() for name in _CELL)
+            tally = (self.compared if before[one.row] else self.tallies)[start, partition, one.table]
+            if one.is_delete:
+                tally.deletes = joined_spans(tally.deletes, one.span)
+            else:
+                tally.moves = joined_spans(tally.moves, one.span)
 
     def _reject(self, rejection: Rejected, entries: pa.RecordBatch) -> None:
         names = ("kafka_partition", "window_start", "last_offset", "rows", "database", "schema", "table")

@@ -20,6 +20,7 @@ from dts_assets.stages.entry_columns import source_positions
 from dts_assets.stages.routed_changes import ChangeRoutes
 from dts_assets.wire.columns.buffers import empty_lists, empty_maps
 from dts_assets.wire.ddl.effects import HARMLESS, EffectKind, ParsedDdl
+from dts_assets.wire.ddl.foreign_keys import count_keys
 from dts_assets.wire.ddl.schema_history import OTHER_DIALECT, SourceStatement, names_table, parsed_statement
 from dts_assets.wire.ddl.schema_news import APPLIED, applied_text
 from dts_assets.wire.format import TableChanges
@@ -70,6 +71,11 @@ class Statement:
         if self.is_of_other_dialect:
             return APPLIED if self.parsed.parsed else OTHER_DIALECT
         return applied_text(self.sql, self.database)
+
+    @property
+    def foreign_keys(self) -> int:
+        """The number of foreign keys that the statement declares, by which the server changes rows."""
+        return 0 if self.is_of_other_dialect else count_keys(self.sql)
 
     @property
     def naming_text(self) -> str:
@@ -166,6 +172,7 @@ def ddl_rows(entries: pa.RecordBatch, found: list[Statement]) -> pa.RecordBatch:
         "applied": pa.array([one.applied for one in found], pa.string()),
         "source_type": pa.array([one.source_type or None for one in found], pa.string()),
         "source_set": pa.array([one.source_set or None for one in found], pa.string()),
+        "foreign_keys": pa.array([one.foreign_keys for one in found], pa.int64()),
     }
     return pa.RecordBatch.from_pydict(columns)
 

@@ -42,6 +42,49 @@ def count_partial_moves(rows: pa.RecordBatch, keys: Iterable[str]) -> int:
     return int(np.count_nonzero(moved))
 
 
+def moved_keys(rows: pa.RecordBatch, updates: _Mask, keys: Iterable[str]) -> _Mask:
+    """Return which of some ``updates`` give one of the columns ``keys`` another value.
+
+    A column that an image does not tell is not changed, or the format tells it in both.
+    """
+    before, after, bounds = rows["before"], rows["after"], offsets_of(rows["absent"])
+    lacks = bool(bounds[-1] > bounds[0])
+    names = rows["absent"].flatten() if lacks else None
+    owners = np.repeat(np.arange(rows.num_rows), np.diff(bounds)) if lacks else None
+    moved = np.zeros(rows.num_rows, np.bool_)
+    for place in (before.type.get_field_index(name) for name in keys):
+        if place < 0:
+            continue
+        equal = pc.equal(before.field(place), after.field(place))
+        different = ~_mask(pc.fill_null(equal, False) if equal.null_count else equal)
+        if owners is not None and different.any():
+            name = before.type.field(place).name
+            either = pa.array([f"before.{name}", f"after.{name}"])
+            different &= ~_owned(owners, pc.is_in(names, value_set=either), rows.num_rows)
+        moved |= different
+    moved &= updates
+    return moved & _mask(before.is_valid()) if before.null_count and moved.any() else moved
+
+
+def changed_values(rows: pa.RecordBatch, updates: _Mask, columns: Iterable[str]) -> _Mask:
+    """Return which of some ``updates`` give one of the columns another value, or may do so.
+
+    Images that lack columns have a new value where the old one is not told.
+    """
+    owners = np.repeat(np.arange(rows.num_rows), np.diff(offsets_of(rows["absent"])))
+    names, found = rows["absent"].flatten(), np.zeros(rows.num_rows, np.bool_)
+    for name in columns:
+        if rows["before"].type.get_field_index(name) < 0:
+            continue
+        old, new = (_field(rows[image], name) for image in ("before", "after"))
+        equal = _mask(pc.fill_null(pc.equal(old, new), False)) | (_mask(old.is_null()) & _mask(new.is_null()))
+        before, after = (
+            _owned(owners, pc.equal(names, f"{image}.{name}"), rows.num_rows) for image in ("before", "after")
+        )
+        found |= ~after & (before | ~equal)
+    return found & updates
+
+
 def connected(pairs: pa.Table) -> pa.Table:
     """Return each ``member`` of some pairs with a number that all have which pairs connect: ``linked``."""
     members, codes = np.unique(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from dts_assets.model.foreign_keys import PositionSpan, joined_spans
 from dts_assets.model.key_periods import KeyPeriod, joined_lists, joined_periods
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -22,7 +23,8 @@ class TableTally:
 
     ``announced`` are the rows that entries said they hold, before any was decoded: the other side of the equation. ``filtered``
     are the changes that a row filter left out. ``statements`` may have changed the table beyond its events; ``first`` and
-    ``last`` are the positions of rows and of them.
+    ``last`` are the positions of rows and of them. ``deletes`` and ``moves`` are those of deleted rows, and of updates
+    that change a key, before any rule left a change out.
     """
 
     announced: int = 0
@@ -42,6 +44,8 @@ class TableTally:
     keys: tuple[KeyPeriod, ...] = ()
     lists: tuple[KeyPeriod, ...] = ()
     statements: int = 0
+    deletes: PositionSpan | None = None
+    moves: PositionSpan | None = None
 
     def merge(self, other: TableTally) -> None:
         """Add other counts of the same table, Kafka partition and window."""
@@ -51,6 +55,8 @@ class TableTally:
         self.invalid_columns.update(other.invalid_columns)
         self.keys = joined_periods((*self.keys, *other.keys))
         self.lists = joined_lists((*self.lists, *other.lists))
+        self.deletes = joined_spans(self.deletes, other.deletes)
+        self.moves = joined_spans(self.moves, other.moves)
         self.first = min(filter(None, (self.first, other.first)), default=None)
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.latest_event = max(filter(None, (self.latest_event, other.latest_event)), default=None)

@@ -133,11 +133,13 @@ DDL: tuple[NamedType, ...] = (
     ("applied", "string"),
     ("source_type", "string"),
     ("source_set", "string"),
+    ("foreign_keys", "bigint"),
 )
 """Every DDL statement as it came, with its effect on rows.
 
 ``effect`` is null for a statement that was not understood. ``applied`` is ``yes`` where snapshots follow the statement, else the
-reason why they do not, and ``source_type`` is as in ``entries``; both are null in rows of earlier versions.
+reason why they do not, and ``source_type`` is as in ``entries``; both are null in rows of earlier versions. ``foreign_keys``
+counts those that it declares and that change rows.
 """
 
 STATEMENTS: tuple[NamedType, ...] = (

@@ -194,7 +194,7 @@ It is also partitioned by ``stage``, so that a stage replaces its own rows by wh
 """
 
 REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
-DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset",))
+DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset", "foreign_keys"))
 
 LAKE_FORMAT = "2"
 """The version of the layouts of a subscription's tables and of the meaning of their columns.

@@ -193,7 +193,10 @@ class Bench:
         partitions = settings.setdefault("partitions", sum(topics.values()) or PARTITIONS)
         values = {
             "format": settings.pop("format", "dts-protobuf"),
-            "source": {"capture": {"path": str(capture), "complete": settings.pop("complete", True), "topics": topics}},
+            "source": {
+                "capture": {"path": str(capture), "complete": settings.pop("complete", True), "topics": topics},
+                **settings.pop("source", {}),
+            },
             "window": {"every": EVERY, "start": START, "end": END, **settings.pop("window", {})},
             **settings,
         }

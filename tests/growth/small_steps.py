@@ -35,6 +35,7 @@ from tests.growth.followed_steps import FOLLOWED_STEPS
 from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
+from tests.growth.key_steps import KEY_STEPS
 from tests.growth.long_histories import Case
 from tests.growth.partial_steps import PARTIAL_STEPS
 from tests.growth.policy_steps import POLICY_STEPS
@@ -287,6 +288,7 @@ STEPS = _all(
     SOURCE_STEPS,
     STATEMENT_STEPS,
     PROOF_STEPS,
+    KEY_STEPS,
     PARTIAL_STEPS,
     SUM_STEPS,
     TRANSACTION_STEPS,

@@ -18,7 +18,7 @@ from dts_assets.wire.ddl.column_definitions import (
 from dts_assets.wire.ddl.column_types import AS_TEXT, DeclaredType, declared_type, resolved
 from dts_assets.wire.ddl.other_parts import OtherPart, Part
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, ServerRules
-from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text, words
+from dts_assets.wire.ddl.tokens import Reader, Token, TokenKind, Unreadable, source_text, split, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _without_effect(word: str, reader: Reader) -> OtherPart:
         reader.takes("ENFORCED")
         return OtherPart(Part.CHECK)
     elif word == "REFERENCES":
-        return references(reader)
+        return references(reader).part
     elif not (word in ("WITH", "WITHOUT") and reader.takes("SYSTEM", "VERSIONING")):
         raise Unreadable("an attribute that is not known")
     return OtherPart(Part.OPTION)
@@ -169,26 +169,55 @@ _RULES = (("RESTRICT",), ("CASCADE",), ("NO", "ACTION"), ("SET", "NULL"), ("SET"
 _ACTING = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
 
 
-def references(reader: Reader) -> OtherPart:
-    """Take the table, the columns and the rules behind REFERENCES, and return the foreign key.
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The parent of a foreign key, as a statement says it.
+
+    ``table`` is its database (None: the child's) and its name. ``on_delete`` and ``on_update`` are what happens to the child's
+    rows: ``CASCADE``, ``SET NULL``, ``SET DEFAULT``, or nothing.
+    """
+
+    table: tuple[str | None, str]
+    columns: tuple[str, ...] = ()
+    on_delete: str = ""
+    on_update: str = ""
+
+    @property
+    def part(self) -> OtherPart:
+        """The foreign key as a part of its statement."""
+        return OtherPart(Part.CASCADE if self.on_delete or self.on_update else Part.FOREIGN_KEY, self.table)
+
+
+def references(reader: Reader) -> Reference:
+    """Take the table, the columns and the rules behind REFERENCES, and return them.
 
     Raises:
         Unreadable: no table follows, or a rule is not known.
     """
-    name, part = reader.name(), Part.FOREIGN_KEY
+    name = reader.name()
     table = (name, reader.name()) if reader.takes(".") else (None, name)
-    if reader.next is not None and reader.next.text == "(":
-        reader.parenthesized()
+    columns = names_within(reader) if reader.next is not None and reader.next.text == "(" else ()
+    rules = dict.fromkeys(("DELETE", "UPDATE"), "")
     while True:
         if reader.takes("MATCH"):
             reader.take()
-        elif reader.takes("ON", "UPDATE") or reader.takes("ON", "DELETE"):
+        elif reader.takes("ON"):
+            event = reader.takes_one_of(*rules)
             rule = next((rule for rule in _RULES if reader.takes(*rule)), None)
-            if rule is None:
+            if event is None or rule is None:
                 raise Unreadable("a rule of a foreign key that is not known")
-            part = Part.CASCADE if rule in _ACTING else part
+            rules[event] = " ".join(rule) if rule in _ACTING else ""
         else:
-            return OtherPart(part, table)
+            return Reference(table, columns, rules["DELETE"], rules["UPDATE"])
+
+
+def names_within(reader: Reader) -> tuple[str, ...]:
+    """Take the columns of a key in their parentheses, and return their names.
+
+    Raises:
+        Unreadable: a name is missing.
+    """
+    return tuple(Reader(part).name() for part in split(reader.parenthesized(), ","))
 
 
 def default_text(reader: Reader) -> str | None:

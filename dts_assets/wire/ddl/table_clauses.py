@@ -111,7 +111,7 @@ def key_part(reader: Reader) -> DeclaredKey | OtherPart:
     if word == "FOREIGN":
         if not reader.takes("REFERENCES"):
             raise Unreadable("a foreign key without its table")
-        found = references(reader)
+        found = references(reader).part
         reader.end()
         return found
     return OtherPart(Part.INDEX)
