@@ -14,6 +14,7 @@ from dts_assets.planning.unseen_changes import TableChange, first_unseen, unseen
 from dts_assets.stages.moved_rows import changed_values, moved_keys
 from dts_assets.stages.parent_changes import parent_changes, parent_spans
 from dts_assets.wire.ddl.foreign_key_history import ShownKeys, foreign_key_history
+from dts_assets.wire.ddl.foreign_keys import key_steps
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableChanges
 from tests.growth.long_histories import Case
@@ -42,7 +43,9 @@ def _declared(count: int) -> list[SourceStatement]:
 
 
 def _history(statements: list[SourceStatement]) -> object:
+    key_steps.cache_clear()  # a cache has few statements and not many, and the ratio would be its
     keys = foreign_key_history(statements).keys
+    key_steps.cache_clear()
     shown = [ShownKeys(_at(9), _CHILD, tuple(one.key for one in keys))]
     return foreign_key_history(statements, shown)
 

@@ -133,7 +133,7 @@ SCHEMA_STEPS: dict[str, Case] = {
     "cells that tell shapes": (_cells, lambda given: told_shapes(*given)),
     "shapes of one cell": (_of_one_cell, lambda given: told_shapes(*given)),
     "shards of one cell": (_of_shards, lambda given: told_shapes(given[0], given[1], _as_shard)),
-    "places in one cell": (_of_one_cell, lambda given: told_places(*given)),
+    "places in one cell": (_of_one_cell, lambda given: told_places(given[1], given[0])),
     "statements about a filter's columns": (_said, lambda said: filter_names(said, TABLE, ["a", "b"])),
     "new names of a filter's columns": (
         _renaming,

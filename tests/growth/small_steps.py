@@ -17,17 +17,20 @@ from dts_assets.planning.backlog import backlog_of, concerned_tables, entered, l
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import Counted, RowShape
+from dts_assets.stages.counted_rows import CountedRows
+from dts_assets.stages.entry_columns import entries_by_set
 from dts_assets.stages.keys import DistinctKeys, hash_keys, twin_hashes
 from dts_assets.stages.moved_rows import connected
 from dts_assets.stages.raw_rows import ContentDigest
 from dts_assets.stages.repeated_keys import repeated_keys
 from dts_assets.wire.avro.logical_types import decimal_texts
 from dts_assets.wire.avro.schema import Type
-from dts_assets.wire.columns.casts import parse
+from dts_assets.wire.columns.casts import clocks_in, parse
 from dts_assets.wire.columns.postgresql_values import instants_with_offsets
 from dts_assets.wire.dts_avro import DtsAvro
 from dts_assets.wire.dts_json import DtsJson
 from dts_assets.wire.dts_protobuf import DtsProtobuf
+from dts_assets.wire.format import ToldKeys
 from tests.dts_messages import dml, number
 from tests.growth.altered_steps import ALTERED_STEPS
 from tests.growth.copied_steps import COPIED_STEPS
@@ -176,6 +179,13 @@ def _distinct(keys: pa.Array) -> object:
     return found.all_among(found)
 
 
+def _counted(count: int) -> CountedRows:
+    """Rows of which each tells a list of columns of its own."""
+    rows = pa.RecordBatch.from_pydict({"kafka_offset": range(count)})
+    told = ToldKeys(tuple((f"list_{n}",) for n in range(count)), np.arange(count))
+    return CountedRows(TableId("d", "", "t"), rows, np.zeros(count, np.uint64), told, told)
+
+
 def _digest(messages: pa.RecordBatch) -> str:
     digest = ContentDigest()
     digest.add(messages)
@@ -263,6 +273,18 @@ _STEPS: dict[str, Case] = {
     "instants of which every other has an odd offset": (
         lambda count: pa.array([b"2026-01-05 10:00:00+08", b"1900-01-01 00:05:43+08:05:43"] * (count // 2)),
         lambda values: instants_with_offsets(values, "+08:00"),
+    ),
+    "clocks that a zone shows": (
+        lambda count: pa.array(range(count)).cast(pa.timestamp("us", tz="UTC")),
+        lambda instants: [clocks_in(instants, zone) for zone in ("Asia/Shanghai", "+08:00")],
+    ),
+    "entries of as many sets": (
+        lambda count: pa.RecordBatch.from_pydict({"shard": [f"set_{n}" for n in range(count)]}),
+        lambda entries: list(entries_by_set(entries)),
+    ),
+    "every other row of a changelog": (
+        _counted,
+        lambda counted: counted.chosen(np.arange(counted.rows.num_rows) % 2 == 0),
     ),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -120,7 +121,7 @@ def _contents(path: Path) -> Iterator[bytes]:
             for batch in pq.ParquetFile(path).iter_batches():
                 yield _as_text(batch.to_pylist())
         elif path.suffix == ".avro":
-            with path.open("rb") as file:
+            with path.open("rb") as file, suppress(ValueError, EOFError):  # a run that was killed left a part of it
                 yield _as_text(list(fastavro.reader(file)))
     except FileNotFoundError:  # it has expired meanwhile
         return

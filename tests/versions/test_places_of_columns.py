@@ -46,7 +46,7 @@ def typed(place: Place) -> dict[str, tuple[str, ...]]:
 
 def registered(place: Place) -> set[tuple[str, str, bool]]:
     """The columns in the registry, without their order."""
-    (file,) = (place.folder / "registry").glob("*.json")
+    (file,) = (place.folder / "registry").rglob("*.json")
     (table,) = json.loads(file.read_text(encoding="utf-8"))["tables"].values()
     return {(one["name"], one["type"], one["is_key"]) for one in table["columns"]}
 

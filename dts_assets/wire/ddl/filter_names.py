@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -71,10 +71,12 @@ def _drop_of(
 ) -> SourcePosition | None:
     """Return the first statement of a window that drops a column of a filter, if any."""
     columns = tuple(columns)
+    eras = names[1:] if names[0].since is None else names
+    begins = [one.since for one in eras if one.since is not None]
     for one in sorted(statements, key=lambda one: (one.position, one.place)):
         if one.window_start != start:
             continue
-        there = next((era for era in reversed(names) if era.since is None or era.since < one.position), names[0])
+        there = names[max(bisect_left(begins, one.position) + len(names) - len(eras) - 1, 0)]
         wanted = {same_name(there.name_of(name)) for name in columns}
         for effect in one.parsed.effects:
             if (

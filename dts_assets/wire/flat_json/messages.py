@@ -306,7 +306,7 @@ def described(
         missing = [name for name in beside if name not in types]
         if not missing:
             return described(types_sent, pk_names, ())  # one object for equal columns, which readers of rows look for
-        types |= dict.fromkeys(missing, "")
+        types |= dict.fromkeys(sorted(missing), "")  # whatever the order in which the lake came to know them
     of_key = frozenset(keys)
     if not types or not types.keys() >= of_key:
         return None
