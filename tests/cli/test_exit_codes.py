@@ -228,7 +228,7 @@ class Outcome:
 
 
 _NOT_COMPARED = SimpleNamespace(
-    position="0:1:4", verdicts={}, unequal=(), refused=("shopdb.orders",), repaired={}, not_repaired={},
+    position="0:1:4", verdicts={}, unequal=(), refused=("shopdb.orders",), repaired={}, not_repaired={}, proven=(),
     tables={}, equal=True, whole=False, failures={},
 )  # fmt: skip
 _BLOCKED = IncompleteWindowError("shop", {"p00|2026-01-05-01:00": ("gap",)})

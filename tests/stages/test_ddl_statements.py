@@ -123,6 +123,7 @@ def test_rows_of_the_ddl_table() -> None:
         "source_position": {"lineage": 2, "file": 9, "position": 4}, "gtid": "u:1",
         "event_time": START + timedelta(seconds=1), "execution_seconds": 3, "database": "shopdb", "sql": "TRUNCATE orders",
         "parsed": True, "effect": "truncate shopdb.orders", "applied": "yes", "source_type": "MYSQL", "source_set": None,
+        "foreign_keys": 0,
     }  # fmt: skip
     assert [(row["kafka_offset"], row["parsed"], row["effect"], row["execution_seconds"]) for row in listed[1:]] == [
         (102, False, None, None),
