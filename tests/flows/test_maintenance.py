@@ -31,7 +31,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import LANES, SECOND, insert, items, short_source, three_windows, update
 from tests.flows.source import Source, write_capture
-from tests.tiers import chosen
+from tests.tiers import chosen, times
 
 DAY = timedelta(days=1)
 EAGER = {"expire_after": "1s", "keep_versions": 1, "orphans_after": "1d", "steps": [str(one) for one in Step]}
@@ -297,13 +297,14 @@ def test_maintenance_beside_a_run_that_writes_loses_nothing(tmp_path: Path) -> N
     """Files go as orphans after a second and a half here, so that leases and looks protect, and not days."""
     capture = write_capture(tmp_path / "capture", busy().messages)
     alone, beside = (opened(tmp_path / name, capture) for name in ("alone", "beside"))
-    for number in range(WINDOWS):
+    windows = times(3, WINDOWS)
+    for number in range(windows):
         alone.all(number)
     failed: list[BaseException] = []
 
     def write() -> None:
         try:
-            for number in range(WINDOWS):
+            for number in range(windows):
                 beside.all(number)
         except BaseException as error:
             failed.append(error)

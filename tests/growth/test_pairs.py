@@ -12,6 +12,7 @@ from dts_assets.wire.format import MOST_CELLS, MOST_NAME_BYTES, TooLargeError
 from tests.growth.costs import MOST_RATIO, cost, doubled
 from tests.growth.repeated import DECODERS, short_rows
 from tests.growth.whole_way import Way, as_messages
+from tests.tiers import times
 
 SIZE = 1 << 16
 """The bytes of a message from which on its cost is looked at."""
@@ -64,7 +65,7 @@ DEAR = frozenset({"dts-avro", "drs-avro", "ddl"})
 def test_each_thing_beside_each_other_costs_their_sum(decoder: str, name: str) -> None:
     names = list(DECODERS[decoder].elements)
     others = [one for one in names[names.index(name) :] if name not in PRODUCTS.get(one, ())]
-    found = {other: growth(decoder, name, other) for other in others}
+    found = {other: growth(decoder, name, other, size=times(SIZE // 4, SIZE)) for other in others}
     assert not {other: round(ratio, 1) for other, ratio in found.items() if ratio > MOST_RATIO}
 
 
