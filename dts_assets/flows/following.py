@@ -28,6 +28,7 @@ from dts_assets.stages.followed_schemas import (
     KeyPart,
     unchanged_columns,
 )
+from dts_assets.stages.laid_out_columns import layout_of_schemas
 from dts_assets.stages.row_origins import RowOrigin
 from dts_assets.stages.row_sums import SummedColumn
 from dts_assets.stages.value_paths import ValuePath, is_read_as_it_stands
@@ -160,7 +161,7 @@ def following(
     ``told`` has the keys that changes told, ``origins`` the changelogs of a table that had another name.
 
     Raises:
-        LakeTableError: The layout of the snapshot needs a column that is gone, or that became another type.
+        LakeTableError: The layout of the snapshot needs a column that is gone, or one whose type it cannot take.
     """
     path, now = pipeline.table_path(layer.name, table), step.now
     there, target = dict(pipeline.lake.fields(path) or ()), pipeline.lake.target(path, "")
@@ -178,7 +179,8 @@ def following(
     formers += [name if name in there else None for name, _ in wanted[len(shown) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
     fields = with_sums_of(fields, there)
-    planned_target, planned = pipeline.lake.planned(path, fields, "")
+    layout = layout_of_schemas(layer.layout(pipeline.settings, table), now)
+    planned_target, planned = pipeline.lake.planned(path, fields, "", layout)
     as_they_stand = all(
         is_read_as_it_stands(one, stands.types.get(name or ""), kind.type)
         for one, name, kind in zip(paths, stored, now.columns, strict=True)

@@ -94,7 +94,7 @@ def following_shards(
     ``key`` finds the rows of all changes, which stand in ``origins``.
 
     Raises:
-        LakeTableError: The layout of the snapshot needs a column that is gone, or that became another type.
+        LakeTableError: The layout of the snapshot needs a column that is gone, or one whose type it cannot take.
     """
     path, now = pipeline.table_path(layer.name, table), step.now
     there, target = dict(pipeline.lake.fields(path) or ()), pipeline.lake.target(path, "")
@@ -111,7 +111,7 @@ def following_shards(
     formers += [name if name in there else None for name, _ in wanted[len(keyed) :]]
     fields = [PlannedField(name, kind, former) for (name, kind), former in zip(wanted, formers, strict=True)]
     fields = with_sums_of(fields, there)
-    planned_target, planned = pipeline.lake.planned(path, fields, "")
+    planned_target, planned = pipeline.lake.planned(path, fields, "", layer.layout(pipeline.settings, table))
     standing = added = None
     if step.before is not None:
         had = {shard: _names_before(now, shard, number, named) for shard, number in step.before.items()}
@@ -166,9 +166,8 @@ def as_events_told(
     path, mine = pipeline.table_path(layer.name, table), tuple(columns)
     there = dict(pipeline.lake.fields(path) or ())
     wanted = layer.columns_of(pipeline.settings, table, mine)
-    target, planned = pipeline.lake.planned(
-        path, [PlannedField(name, kind, name if name in there else None) for name, kind in wanted], ""
-    )
+    told = [PlannedField(name, kind, name if name in there else None) for name, kind in wanted]
+    target, planned = pipeline.lake.planned(path, told, "", layer.layout(pipeline.settings, table))
     paths, fields = tuple(ValuePath(one.name) for one in mine), tuple(one.lake_names for one in mine)
     changes = FollowedColumns((PastSchema(None, paths, fields, (None,) * len(mine)),), tuple(one.type for one in mine))
     parts = tuple(

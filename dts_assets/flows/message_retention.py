@@ -31,8 +31,8 @@ from dts_assets.planning.message_retention import (
 )
 from dts_assets.planning.settled_days import begin_of_look
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.marks_by_day import MarksByDay
+from dts_assets.store.stored_files import StoredFile
 
 _MOST_ROWS = 100_000
 """The most marks of entries that are read to tell what may go, where looks cannot begin later. To read so many takes 45 s."""

@@ -142,7 +142,9 @@ def make_tables(
     Tables that the folder has of an earlier moment go on from there, unless a stored version is nearer.
     """
     lake = BranchedLake(pipeline.lake.location, layer=SNAPSHOT.name, branch=folder)
-    branch, begun = replace(pipeline, lake=lake), dict[TableId, int]()
+    # Nobody asks for a layout there, and its columns may come later, or have gone.
+    settings, begun = pipeline.settings.model_copy(update={"layout": {}}), dict[TableId, int]()
+    branch = replace(pipeline, lake=lake, settings=settings)
     for table in plan.tables:
         version = plan.begins.get(table)
         if _goes_on(branch, table, plan.frontier, version):

@@ -14,7 +14,7 @@ from dts_assets.model.spans import Cell, Span
 from dts_assets.planning.rectangles import rectangles
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.files import WrittenFile
-from dts_assets.store.lake import StoredFile
+from dts_assets.store.stored_files import StoredFile
 
 Keep: TypeAlias = Callable[[DataFile], bool]
 """The rule that tells which files inside a rectangle stay when it is replaced."""

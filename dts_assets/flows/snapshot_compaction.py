@@ -32,7 +32,8 @@ from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.change_columns import NO_TIME, Counted
 from dts_assets.store.converted_columns import PlannedColumns
 from dts_assets.store.files import WriteTarget
-from dts_assets.store.lake import StoredFile, TableState
+from dts_assets.store.lake import TableState
+from dts_assets.store.stored_files import StoredFile
 
 _SUMMED_BYTES = 256 << 20
 """The most stored bytes of a table that is written anew to get the sum of its rows.
@@ -130,7 +131,7 @@ def _conversion(
     """
     path = pipeline.table_path(layer.name, table)
     wanted = layer.columns_of(pipeline.settings, table, to_convert(columns))
-    conversion = pipeline.lake.conversion(path, wanted, run)
+    conversion = pipeline.lake.conversion(path, wanted, run, layer.layout(pipeline.settings, table))
     if conversion is None:
         return None
     state = pipeline.lake.state(path)

@@ -40,9 +40,9 @@ from dts_assets.stages.keys import DistinctKeys, Hashes
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.planned_fields import PlannedSchema
 from dts_assets.store.schemas import POSITION_COLUMNS
+from dts_assets.store.stored_files import StoredFile
 
 SHARE_ROWS = 500_000
 SHARE_BYTES = 24 << 20

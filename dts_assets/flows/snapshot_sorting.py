@@ -29,7 +29,7 @@ from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.planning.sorting import KeyRange, is_worth_sorting
 from dts_assets.store.commit import stands_at
 from dts_assets.store.files import TableWriter, WrittenFile
-from dts_assets.store.lake import StoredFile
+from dts_assets.store.stored_files import StoredFile
 
 FILE_BYTES = 128 << 20
 """The bytes of a file, about, as the files before had them."""

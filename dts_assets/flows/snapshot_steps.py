@@ -22,7 +22,7 @@ from dts_assets.model.stored_sums import NO_CHANGE, SumChange
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
 from dts_assets.store.files import WrittenFile
-from dts_assets.store.lake import StoredFile
+from dts_assets.store.stored_files import StoredFile
 
 
 def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) -> MergedRows:

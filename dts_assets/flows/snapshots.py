@@ -40,6 +40,7 @@ from dts_assets.flows.schema_stops import stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
 from dts_assets.flows.snapshot_counts import Counts
 from dts_assets.flows.snapshot_jobs import SnapshotJob
+from dts_assets.flows.snapshot_layouts import asks_for_former_names, laid_out
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.stored_snapshots import by_window, stored_state
@@ -242,6 +243,7 @@ def _follower(
             made_again=_made_again(work, table, job.before.frontier),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
+        or asks_for_former_names(pipeline, job)
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
     }
     tables = FollowedTables(pipeline, asked)
@@ -279,10 +281,9 @@ def _follower(
                     step = Step(now, None)
                 origins = origins_of(pipeline, tables, table, now.origins if now.is_moved else ())
                 job = _with_facts_of(job, counts, origins)
-                job = _laid_out(pipeline, job, columns)
                 told = told_keys if now.is_moved else job.plan.spans
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
-                job = _followed(job, found)
+                job = _followed(pipeline, job, found)
         return noted(job)
 
     def with_columns(job: SnapshotJob) -> SnapshotJob:
@@ -379,13 +380,12 @@ def _of_shards(
         step = step_of_shards(before, now, job.before)
     if step is None:
         job = _job(work, layer, table, replace(opened, anew=True), counts)
-    job = _laid_out(pipeline, job, columns)
     if key is None:
-        return _followed(job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
+        return _followed(pipeline, job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
     origins = origins_of_shards(pipeline, tables, table, now)
     job = _with_facts_of(job, counts, origins)
-    return _followed(job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
+    return _followed(pipeline, job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 
 def _told_shapes(
@@ -406,25 +406,20 @@ def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column
     """Return a job whose table has the columns that it had, and those that events told since."""
     present = job.before.present
     if present is not None:
-        job = _laid_out(pipeline, job, columns)
-        return _followed(job, unchanged(pipeline, job.layer, job.table, columns, present))
+        job = laid_out(pipeline, job)
+        return _followed(pipeline, job, unchanged(pipeline, job.layer, job.table, columns, present))
     path = pipeline.table_path(job.layer.name, job.table)
     if job.current is None and any(one.own_types for one in columns):  # it may have been made with a narrower type
         pipeline.lake.drop(path)
         pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))
     pipeline.lake.evolve(path, job.layer.columns_of(pipeline.settings, job.table, columns))
-    return _laid_out(pipeline, job, columns)
+    return laid_out(pipeline, job)
 
 
-def _laid_out(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -> SnapshotJob:
-    """Return a job whose new files have the layout that is asked for."""
-    path = pipeline.table_path(job.layer.name, job.table)
-    there = pipeline.lake.ensure(path, _LAYOUTS[job.layer.name](job.table, tuple(columns)))
-    laid_out = pipeline.lake.lay_out(path, there, job.layer.layout(pipeline.settings, job.table))
-    return replace(job, laid_out=laid_out)
-
-
-def _followed(job: SnapshotJob, found: Following) -> SnapshotJob:
+def _followed(pipeline: Pipeline, job: SnapshotJob, found: Following) -> SnapshotJob:
+    planned = found.planned
+    if planned is not None and planned.lays_out:
+        job = laid_out(pipeline, job, planned.layout) if job.plan.nothing else replace(job, laid_out=True)
     state = replace(job.plan.state, present=found.present, unfit=job.plan.state.unfit or found.changes.may_be_unfit)
     return replace(job, columns=found.columns, plan=replace(job.plan, state=state, spans=()), following=found)
 

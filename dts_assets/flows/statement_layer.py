@@ -33,8 +33,8 @@ from dts_assets.stages.sql_dialect import Dialect, SqlColumn
 from dts_assets.stages.sql_dialects import dialect_of
 from dts_assets.stages.statements import StatementTable
 from dts_assets.store.commit import stands_at
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import statement_layout
+from dts_assets.store.stored_files import StoredFile
 
 STATE_PROPERTY = "dts-assets.statements"
 """The property of an Iceberg snapshot that names the changelog and the dialect of its statements."""

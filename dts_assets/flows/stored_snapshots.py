@@ -9,7 +9,8 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotState
-from dts_assets.store.lake import StoredFile, TableState
+from dts_assets.store.lake import TableState
+from dts_assets.store.stored_files import StoredFile
 
 
 def stored_state(pipeline: Pipeline, layer: str, table: TableId) -> tuple[TableState | None, SnapshotState]:

@@ -50,8 +50,8 @@ from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.columns import DDL as DDL_COLUMNS
 from dts_assets.store.columns import changelog_columns
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
+from dts_assets.store.stored_files import StoredFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import NestedField, StructType
 
 from dts_assets.model.columns import joined_type, widened
+from dts_assets.model.layouts import Layout
 from dts_assets.store.columns import NamedType
 from dts_assets.store.iceberg_tables import Fields
 from dts_assets.store.staged_tables import SchemaState, StagedTable, with_schema
@@ -24,27 +25,31 @@ from dts_assets.store.types import iceberg_schema, lake_type
 class PlannedColumns:
     """The columns to which a table is converted.
 
-    A column is a name and a lake type, ``("n", "string")``. ``made_on`` is the state of the schema that this was planned on.
+    A column is a name and a lake type, ``("n", "string")``. ``made_on`` is the state of the schema that this was planned on. New
+    files get a ``layout``; None stands for that of the table.
     """
 
     columns: tuple[NamedType, ...]
     made_on: SchemaState
+    layout: Layout | None = None
 
     def staged(self, table: Table) -> StagedTable:
         """Return the table with these columns; see :func:`converted`."""
-        return converted(table, self.columns)
+        return converted(table, self.columns, self.layout)
 
 
-def converted(table: Table, columns: Sequence[NamedType]) -> StagedTable:
+def converted(table: Table, columns: Sequence[NamedType], layout: Layout | None = None) -> StagedTable:
     """Return a table whose columns have the types of ``columns`` where they cannot be promoted to them.
 
+    It gets a layout of these columns; None keeps its own.
+
     Raises:
-        LakeTableError: A partition field or the sort order of the table needs such a column.
+        LakeTableError: A partition field or the sort order of the table needs such a column, or cannot be made of it.
     """
     former: dict[int, int] = {}
     ids = count(table.metadata.last_column_id + 1)
     fields = tuple(_fields(table.schema().as_struct(), iceberg_schema(columns).as_struct(), ids, former))
-    return with_schema(table, fields, former) if former else StagedTable(table)
+    return with_schema(table, fields, former, layout) if former else StagedTable(table)
 
 
 def needs_conversion(present: str, wanted: str) -> bool:

@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType, TimestamptzType
 
 from dts_assets.errors import ForeignDeletesError, LakeFormatError
 from dts_assets.model.cut_tags import TagChange
@@ -28,7 +25,6 @@ from dts_assets.store.columns import NamedType
 from dts_assets.store.commit import Assertion, Rectangle, Replaced, files_apart, files_with_deletes, replace
 from dts_assets.store.converted_columns import PlannedColumns, converted
 from dts_assets.store.damage import opened
-from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_files import WrittenDeletes, live_rows
 from dts_assets.store.delete_index import only_file
 from dts_assets.store.dropped_tables import Dropped, drop_table
@@ -41,31 +37,10 @@ from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema, with_fields
 from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
 from dts_assets.store.staged_tables import PlannedChange, SchemaState
+from dts_assets.store.stored_files import StoredFile, stored_file
 from dts_assets.store.types import lake_type
 from dts_assets.store.versions import refuse_set_back
 from dts_assets.store.write_targets import write_target
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A live data file: its path, the values of its partition fields, its rows and its bytes.
-
-    ``rows`` counts deleted ones, too. ``deletes`` are the delete files that may concern it, and ``shared_deletes`` those among
-    them that may concern other files, too. ``deleted_rows`` is the number of rows that the other ones delete.
-    ``least`` and ``greatest`` have the bounds of the columns that were asked for, if the file has them. ``is_former`` says that
-    new files have other partition fields.
-    """
-
-    path: str
-    partition: Mapping[str, Any]
-    rows: int
-    bytes: int
-    deletes: tuple[str, ...] = ()
-    shared_deletes: tuple[str, ...] = ()
-    deleted_rows: int = 0
-    least: Mapping[str, Any] = field(default_factory=dict)
-    greatest: Mapping[str, Any] = field(default_factory=dict)
-    is_former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +185,22 @@ class Lake:
         return write_target(self.catalog_of(path).load_table(self.identifier(path)), run)
 
     def conversion(
-        self, path: Sequence[str], columns: Sequence[NamedType], run: str
+        self, path: Sequence[str], columns: Sequence[NamedType], run: str, layout: Layout | None = None
     ) -> tuple[WriteTarget, PlannedColumns] | None:
         """Return how a table gets columns whose types it cannot be widened to.
 
-        It is the place for its files, and the columns. :meth:`replace` commits both. None stands for no such column, or no table.
+        It is the place for its files, and the columns. :meth:`replace` commits both, with a layout of these columns; None keeps
+        that of the table. There is no way where there is no such column, or no table.
 
         Raises:
-            LakeTableError: A partition field or the sort order of the table needs such a column.
+            LakeTableError: A partition field or the sort order of the table needs such a column, or cannot be made of it.
         """
         table = self.table(path)
-        found = None if table is None else converted(table, columns)
+        found = None if table is None else converted(table, columns, layout)
         if table is None or found is None or not found.updates:
             return None
         target = write_target(found.table, run, former_ids=found.former_ids)
-        return target, PlannedColumns(tuple(columns), SchemaState.of(table))
+        return target, PlannedColumns(tuple(columns), SchemaState.of(table), layout)
 
     def fields(self, path: Sequence[str]) -> tuple[NamedType, ...] | None:
         """Return the columns of a table in their order, as names and lake types; None without a table.
@@ -236,20 +212,23 @@ class Lake:
         return None if table is None else tuple((one.name, lake_type(one.field_type)) for one in table.schema().fields)
 
     def planned(
-        self, path: Sequence[str], fields: Sequence[PlannedField], run: str
+        self, path: Sequence[str], fields: Sequence[PlannedField], run: str, layout: Layout | None = None
     ) -> tuple[WriteTarget, PlannedSchema | None]:
-        """Return how a table that exists gets exactly the columns of ``fields``, in their order.
+        """Return how a table that exists gets exactly the columns of ``fields``, and a layout of them.
 
-        It is the place for files that have them, and the plan, which :meth:`replace` commits with the files or without any. The
-        plan is None where the table has them already. Columns that become another type are in the target's ``former_ids``.
+        The columns have the order of ``fields``. It is the place for files that have them, and the plan, which :meth:`replace` commits with the files or without any. The
+        plan is None where the table has them already. Columns that become another type are in the target's ``former_ids``. No
+        layout stands for that of the table.
 
         Raises:
-            LakeTableError: A partition field or the sort order of the table needs a column that goes, or the fields are unclear.
+            LakeTableError: A partition field or the sort order of the table needs a column that goes, a column cannot be laid out
+                as the layout says, or the fields are unclear.
         """
         table = self.catalog_of(path).load_table(self.identifier(path))
-        staged = with_fields(table, fields)
+        staged = with_fields(table, fields, layout)
         target = write_target(staged.table, run, former_ids=staged.former_ids)
-        return target, PlannedSchema(tuple(fields), SchemaState.of(table)) if staged.updates else None
+        plan = PlannedSchema(tuple(fields), SchemaState.of(table), layout, staged.lays_out)
+        return target, plan if staged.updates else None
 
     def file_store(self, path: Sequence[str]) -> FileStore:
         """Return the store of a table's files for its readers; an empty one without a table.
@@ -318,7 +297,7 @@ class Lake:
         if not applies_deletes and any(deletes for _, deletes in with_deletes):
             raise ForeignDeletesError(".".join(table.name()))
         columns = {name: table.schema().find_field(name) for name in bounds}
-        found = [_stored(table, file, deletes, columns) for file, deletes in with_deletes]
+        found = [stored_file(table, file, deletes, columns) for file, deletes in with_deletes]
         return sorted(found, key=lambda file: ([str(value) for value in file.partition.values()], file.path))
 
     def files_apart(self, path: Sequence[str], one: int, other: int) -> tuple[list[StoredFile], list[StoredFile]]:
@@ -328,7 +307,7 @@ class Lake:
         """
         table = self.catalog_of(path).load_table(self.identifier(path))
         first, second = files_apart(table, one, other)
-        return [_stored(table, file) for file in first], [_stored(table, file) for file in second]
+        return [stored_file(table, file) for file in first], [stored_file(table, file) for file in second]
 
     def state(self, path: Sequence[str]) -> TableState | None:
         """Return the table's current Iceberg snapshot; None without a table, or if nothing was ever committed to it.
@@ -413,38 +392,3 @@ def _live_rows(store: FileStore, file: DataFile, deletes: Sequence[DataFile]) ->
     if all(only_file(one) for one in deletes):
         return int(file.record_count - sum(one.record_count for one in deletes))
     return int(live_rows(store, file.file_path, file.record_count, [one.file_path for one in deletes]).sum())
-
-
-def _stored(
-    table: Table,
-    file: DataFile,
-    deletes: Sequence[DataFile] = (),
-    columns: Mapping[str, NestedField] = MappingProxyType({}),
-) -> StoredFile:
-    fields = table.specs()[file.spec_id].partition_type(table.schema()).fields
-    values = {one.name: _python_value(file.partition[number], one.field_type) for number, one in enumerate(fields)}
-    shared = tuple(one.file_path for one in deletes if only_file(one) is None)
-    least, greatest = (
-        {
-            name: from_bytes(column.field_type, bounds[column.field_id])
-            for name, column in columns.items()
-            if column.field_id in bounds and isinstance(column.field_type, PrimitiveType)
-        }
-        for bounds in (file.lower_bounds or {}, file.upper_bounds or {})
-    )
-    return StoredFile(
-        file.file_path,
-        values,
-        file.record_count,
-        file.file_size_in_bytes,
-        tuple(one.file_path for one in deletes),
-        shared,
-        sum(one.record_count for one in deletes if one.file_path not in shared),
-        least,
-        greatest,
-        file.spec_id != table.spec().spec_id,
-    )
-
-
-def _python_value(value: Any, kind: IcebergType) -> Any:
-    return instant_of(value) if isinstance(kind, TimestamptzType) and value is not None else value

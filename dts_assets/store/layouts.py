@@ -6,13 +6,30 @@ spec are written anew when files are put in order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.sorting import NullOrder, SortField, SortOrder
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSortOrderUpdate,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedPartitionId,
+    AssertTableUUID,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.transforms import (
     IdentityTransform,
     TimeTransform,
@@ -22,7 +39,7 @@ from pyiceberg.transforms import (
     parse_transform,
 )
 from pyiceberg.typedef import Identifier
-from pyiceberg.types import BinaryType, DoubleType, FloatType, IcebergType
+from pyiceberg.types import BinaryType, DoubleType, FloatType, IcebergType, NestedField
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import same_name
@@ -51,6 +68,14 @@ def is_laid_out(table: Table, layout: Layout) -> bool:
     return wanted == _fields_of(table.spec()) and _sort_ids(table) == [_column(schema, name) for name in layout.sort]
 
 
+@dataclass(frozen=True, slots=True)
+class LayoutChange:
+    """The updates of a catalog's table that give its new files another layout; none where they have it."""
+
+    updates: tuple[TableUpdate, ...] = ()
+    requirements: tuple[TableRequirement, ...] = ()
+
+
 def lay_out(catalog: Catalog, identifier: Identifier, layout: Layout) -> None:
     """Let new files of a table be partitioned and sorted as a layout says. Files that stand stay as they are.
 
@@ -61,29 +86,43 @@ def lay_out(catalog: Catalog, identifier: Identifier, layout: Layout) -> None:
 
     def attempt() -> None:
         table = catalog.load_table(identifier)
-        wanted = _wanted(table, layout)
-        present = _fields_of(table.spec())
-        asked = {(column, str(transform)) for column, _, transform in wanted}
-        if asked != present:
-            with table.transaction() as transaction:
-                transaction.set_properties({LAYOUT_PROPERTY: _text(layout)})
-                update = transaction.update_spec()
-                for field in table.spec().fields:
-                    if (field.source_id, str(field.transform)) not in asked and not _is_void(field.transform):
-                        update.remove_field(field.name)
-                taken = {same_name(name) for name in table.schema().column_names}
-                for column, name, transform in wanted:
-                    if (column, str(transform)) not in present:
-                        update.add_field(name, transform, _field_name(name, transform, taken))
-                update.commit()
-        table = catalog.load_table(identifier) if asked != present else table
-        names = [_named(table, name) for name in layout.sort]
-        if _sort_ids(table) != [table.schema().find_field(name).field_id for name in names]:
-            with table.update_sort_order() as order:
-                for name in names:
-                    order.asc(name, IdentityTransform())
+        change = layout_change(table, table.schema(), layout)
+        if change.updates:
+            table._do_commit(change.updates, (AssertTableUUID(uuid=table.metadata.table_uuid), *change.requirements))
 
     until_it_gets_through(".".join(identifier), attempt, lost=TRIED_AGAIN)
+
+
+def layout_change(table: Table, schema: Schema, layout: Layout) -> LayoutChange:
+    """Return the updates by which new files of a table have a layout, where it gets a schema.
+
+    A column that became another type is a new field, and so are its partition fields.
+
+    Raises:
+        LakeTableError: The layout names a column that the table will not have, or one whose type the transform cannot take.
+    """
+    metadata = table.metadata
+    updates, requirements = list[TableUpdate](), list[TableRequirement]()
+    wanted = _wanted(table, schema, layout)
+    if {(column, str(transform)) for column, _, transform in wanted} != _fields_of(table.spec()):
+        spec = _spec(table, schema, wanted)
+        known = next((one.spec_id for one in metadata.partition_specs if one.fields == spec.fields), None)
+        updates += [SetPropertiesUpdate(updates={LAYOUT_PROPERTY: _text(layout)})]
+        updates += [AddPartitionSpecUpdate(spec=spec)] if known is None else []
+        updates += [SetDefaultSpecUpdate(spec_id=-1 if known is None else known)]
+        requirements += [
+            AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+            AssertLastAssignedPartitionId(last_assigned_partition_id=metadata.last_partition_id),
+        ]
+    numbers = [_named(table, schema, name).field_id for name in layout.sort]
+    if numbers != _sort_ids(table):
+        fields = [SortField(one, IdentityTransform(), null_order=NullOrder.NULLS_LAST) for one in numbers]
+        order = next((one.order_id for one in metadata.sort_orders if one.fields == fields), None)
+        made = SortOrder(*fields, order_id=max(one.order_id for one in metadata.sort_orders) + 1)
+        updates += [AddSortOrderUpdate(sort_order=made)] if order is None else []
+        updates += [SetDefaultSortOrderUpdate(sort_order_id=-1 if order is None else order)]
+        requirements += [AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id)]
+    return LayoutChange(tuple(updates), tuple(requirements))
 
 
 def transforms_of(table: Table) -> tuple[str, ...]:
@@ -100,24 +139,52 @@ def _text(layout: Layout) -> str:
     return ", ".join(f"{one.transform} of {one.column}" for one in layout.partition) or "unpartitioned"
 
 
-def _wanted(table: Table, layout: Layout) -> _Wanted:
+def _wanted(table: Table, schema: Schema, layout: Layout) -> _Wanted:
     """Return the partition fields that a layout asks for.
 
     Raises:
-        LakeTableError: A column is not there, or a transform cannot take its type.
+        LakeTableError: A column is not there, or a transform cannot take its type, or there are two times of one column.
     """
-    found = []
+    found = dict[tuple[int, str], tuple[int, str, Transform[Any, Any]]]()
     for one in layout.partition:
-        name, transform = _named(table, one.column), parse_transform(one.transform)
-        field = table.schema().find_field(name)
+        field, transform = _named(table, schema, one.column), parse_transform(one.transform)
         if not _can_take(transform, field.field_type):
+            former = _column(table.schema(), one.column)
+            became = former is not None and table.schema().find_type(former) != field.field_type
+            has = "became the type" if became else "has the type"
             raise LakeTableError(
                 ".".join(table.name()),
-                f"its layout asks for {one.transform} of {one.column}, which has the type {field.field_type}",
+                f"its layout asks for {one.transform} of {one.column}, which {has} {field.field_type}",
                 _WAY_OUT,
             )
-        found.append((field.field_id, name, transform))
-    return tuple(found)
+        found.setdefault((field.field_id, one.transform), (field.field_id, field.name, transform))
+    times = Counter(number for number, _, transform in found.values() if isinstance(transform, TimeTransform))
+    for number in (one for one, often in times.items() if often > 1):
+        what = f"its layout asks for several times of {schema.find_column_name(number)}, of which Iceberg takes one"
+        raise LakeTableError(".".join(table.name()), what, _WAY_OUT)
+    return tuple(found.values())
+
+
+def _spec(table: Table, schema: Schema, wanted: _Wanted) -> PartitionSpec:
+    """Return a partition spec with the fields that are asked for.
+
+    Those that the table had have their former ids. No field has the name of a column, nor that of a former field of another column that is there: Iceberg's Java code reads
+    metadata tables no more where two fields have one name (apache/iceberg#4661).
+    """
+    had = {(one.source_id, str(one.transform)): one for spec in table.metadata.partition_specs for one in spec.fields}
+    columns = {same_name(name) for name in schema.column_names}
+    numbers = count((table.metadata.last_partition_id or PARTITION_FIELD_ID_START - 1) + 1)
+    made = list[PartitionField]()
+    for column, name, transform in wanted:
+        key = (column, str(transform))
+        found = had.get(key)
+        others = {same_name(one.name) for mine, one in had.items() if mine != key and one.source_id in schema.field_ids}
+        others |= {same_name(one.name) for one in made}
+        if found is None or (same_name(found.name) in columns and found.name != name):
+            number = next(numbers) if found is None else found.field_id
+            found = PartitionField(column, number, transform, _field_name(name, transform, columns, others))
+        made.append(found)
+    return PartitionSpec(*made, spec_id=max(one.spec_id for one in table.metadata.partition_specs) + 1)
 
 
 def _can_take(transform: Transform[Any, Any], kind: IcebergType) -> bool:
@@ -127,18 +194,17 @@ def _can_take(transform: Transform[Any, Any], kind: IcebergType) -> bool:
     return not (isinstance(kind, BinaryType) and isinstance(transform, IdentityTransform | TruncateTransform))
 
 
-def _named(table: Table, column: str) -> str:
-    """Return the name of a source column in the table.
+def _named(table: Table, schema: Schema, column: str) -> NestedField:
+    """Return the field of a source column in a schema that a table has, or gets.
 
     Raises:
-        LakeTableError: The table has no such column.
+        LakeTableError: There is no such column.
     """
-    number = _column(table.schema(), column)
+    number = _column(schema, column)
     if number is None:
-        raise LakeTableError(
-            ".".join(table.name()), f"its layout names the column {column}, which it has not", _WAY_OUT
-        )
-    return str(table.schema().find_column_name(number))
+        why = "which it has not" if _column(table.schema(), column) is None else "which was dropped at the source"
+        raise LakeTableError(".".join(table.name()), f"its layout names the column {column}, {why}", _WAY_OUT)
+    return schema.find_field(number)
 
 
 def _column(schema: Schema, column: str) -> int | None:
@@ -160,13 +226,17 @@ def _sort_ids(table: Table) -> list[int]:
     return [one.source_id for one in table.sort_order().fields]
 
 
-def _field_name(column: str, transform: Transform[Any, Any], taken: Collection[str]) -> str:
-    """Return Iceberg's name of a partition field, with underscores where a column is called so."""
+def _field_name(column: str, transform: Transform[Any, Any], columns: Collection[str], others: Collection[str]) -> str:
+    """Return Iceberg's name of a partition field, with underscores where a column or another field is called so."""
     if isinstance(transform, IdentityTransform):
-        return column
-    kind, _, count = str(transform).rstrip("]").partition("[")
-    kind = "trunc" if kind == "truncate" else kind
-    name = f"{column}_{kind}" if isinstance(transform, TimeTransform) else f"{column}_{kind}_{count}"
-    while same_name(name) in taken:
+        name, taken = column, set(columns) - {same_name(column)}
+    else:
+        kind, _, number = str(transform).rstrip("]").partition("[")
+        kind = "trunc" if kind == "truncate" else kind
+        name, taken = (
+            f"{column}_{kind}" if isinstance(transform, TimeTransform) else f"{column}_{kind}_{number}",
+            set(columns),
+        )
+    while same_name(name) in taken.union(others):
         name += "_"
     return name

@@ -16,7 +16,9 @@ from pyiceberg.types import IcebergType, NestedField
 
 from dts_assets.errors import LakeTableError
 from dts_assets.model.columns import same_name, widened
-from dts_assets.store.staged_tables import SchemaState, StagedTable, with_schema
+from dts_assets.model.layouts import Layout
+from dts_assets.store.layouts import LayoutChange, layout_change
+from dts_assets.store.staged_tables import SchemaState, StagedTable, staged, with_schema
 from dts_assets.store.types import iceberg_type, lake_type
 
 
@@ -37,26 +39,29 @@ class PlannedField:
 class PlannedSchema:
     """All columns that a table gets, in their order.
 
-    Present columns that none of them follows are dropped. ``made_on`` is the state of the schema that this was planned on.
+    Present columns that none of them follows are dropped. ``made_on`` is the state of the schema that this was planned on. New
+    files get a ``layout``, None stands for that of the table; ``lays_out`` says that the table's files had another one.
     """
 
     fields: tuple[PlannedField, ...]
     made_on: SchemaState
+    layout: Layout | None = None
+    lays_out: bool = False
 
     def staged(self, table: Table) -> StagedTable:
         """Return the table with these columns; see :func:`with_fields`."""
-        return with_fields(table, self.fields)
+        return with_fields(table, self.fields, self.layout)
 
 
-def with_fields(table: Table, fields: Sequence[PlannedField]) -> StagedTable:
-    """Return a table that has exactly these columns, in their order.
+def with_fields(table: Table, fields: Sequence[PlannedField], layout: Layout | None = None) -> StagedTable:
+    """Return a table that has exactly these columns, in their order, and a layout of them.
 
-    It is the table itself where it has them already. A column that follows another one keeps its field id, its comment and
+    No layout stands for that of the table. It is the table itself where it has them already. A column that follows another one keeps its field id, its comment and
     whether it identifies rows. New ids count on from the greatest that the table ever had, in the order of ``fields``.
 
     Raises:
-        LakeTableError: A partition field or the sort order of the table needs a column that goes, two columns have one name or
-            follow the same column, or one follows a column that is not there.
+        LakeTableError: A partition field or the sort order of the table needs a column that goes, a column cannot be laid out as
+            the layout says, two columns have one name or follow the same column, or one follows a column that is not there.
     """
     present = {one.name: one for one in table.schema().fields}
     _refuse_unclear(table, fields, present)
@@ -73,9 +78,10 @@ def with_fields(table: Table, fields: Sequence[PlannedField]) -> StagedTable:
         made.append(NestedField(number, wanted.name, iceberg_type(wanted.type, ids), required=False, doc=doc))
         if found is not None:
             former[number] = found.field_id
-    if tuple(made) == table.schema().fields:
-        return StagedTable(table)
-    return with_schema(table, made, former)
+    if tuple(made) != table.schema().fields:
+        return with_schema(table, made, former, layout)
+    change = LayoutChange() if layout is None else layout_change(table, table.schema(), layout)
+    return staged(table, change.updates, change.requirements) if change.updates else StagedTable(table)
 
 
 def _promoted(present: IcebergType, wanted: str) -> IcebergType | None:

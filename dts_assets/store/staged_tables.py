@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from pyiceberg.schema import Schema
@@ -18,6 +19,8 @@ from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
     SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
     TableRequirement,
     TableUpdate,
     update_table_metadata,
@@ -26,6 +29,8 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import NestedField
 
 from dts_assets.errors import LakeTableError, StaleGenerationError
+from dts_assets.model.layouts import Layout
+from dts_assets.store.layouts import LayoutChange, layout_change
 
 _DROPPED = "was dropped"
 _REPLACED = "became another type"
@@ -69,6 +74,11 @@ class StagedTable:
         """``former`` as Arrow has field ids."""
         return {str(new).encode(): str(old).encode() for new, old in self.former.items()}
 
+    @property
+    def lays_out(self) -> bool:
+        """True if new files get another layout than the table's files had."""
+        return any(isinstance(one, SetDefaultSpecUpdate | SetDefaultSortOrderUpdate) for one in self.updates)
+
 
 class PlannedChange(Protocol):
     """A change of a table's schema, and the state that it was planned on."""
@@ -90,7 +100,7 @@ def as_planned(table: Table, planned: PlannedChange | None, *, unsure: bool = Fa
 
     Raises:
         StaleGenerationError: The columns of the table were changed since the plan was made.
-        LakeTableError: A partition field or the sort order of the table needs a column that goes.
+        LakeTableError: A partition field or the sort order of the table needs a column that goes, or cannot be made of it.
     """
     if planned is None:
         return StagedTable(table)
@@ -102,12 +112,16 @@ def as_planned(table: Table, planned: PlannedChange | None, *, unsure: bool = Fa
     return planned.staged(table)
 
 
-def with_schema(table: Table, fields: Sequence[NestedField], former: Mapping[int, int]) -> StagedTable:
-    """Return a table with other fields. ``former`` is as in :class:`StagedTable`.
+def with_schema(
+    table: Table, fields: Sequence[NestedField], former: Mapping[int, int], layout: Layout | None = None
+) -> StagedTable:
+    """Return a table with other fields, and a layout that is made of them; None keeps its own.
+
+    ``former`` is as in :class:`StagedTable`.
 
     Raises:
-        LakeTableError: A partition field or the sort order of the table needs a column that goes, or a partition field of
-            another column has the name of a new one.
+        LakeTableError: A partition field or the sort order of the table needs a column that goes, a column cannot be laid out as
+            the layout says, or a partition field of another column has the name of a new one.
     """
     present, metadata = table.schema(), table.metadata
     there = Schema(*fields).field_ids
@@ -116,7 +130,11 @@ def with_schema(table: Table, fields: Sequence[NestedField], former: Mapping[int
         schema_id=max(one.schema_id for one in metadata.schemas) + 1,
         identifier_field_ids=[number for number in present.identifier_field_ids if number in there],
     )
-    _refuse_laid_out(table, made, set(former.values()))
+    change = LayoutChange()
+    if layout is None:
+        _refuse_laid_out(table, made, set(former.values()))
+    else:
+        change = layout_change(table, made, layout)
     _refuse_taken(table, made)
     known = next((one for one in metadata.schemas if one == made), None)
     updates: tuple[TableUpdate, ...] = (AddSchemaUpdate(schema_=made), SetCurrentSchemaUpdate(schema_id=-1))
@@ -126,9 +144,19 @@ def with_schema(table: Table, fields: Sequence[NestedField], former: Mapping[int
         AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
         AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
     )
-    changed = update_table_metadata(metadata, updates)
-    staged = Table(table.name(), changed, table.metadata_location, table.io, table.catalog, table.config)
-    return StagedTable(staged, former, updates, requirements)
+    return staged(table, (*updates, *change.updates), (*requirements, *change.requirements), former)
+
+
+def staged(
+    table: Table,
+    updates: tuple[TableUpdate, ...],
+    requirements: tuple[TableRequirement, ...],
+    former: Mapping[int, int] = MappingProxyType({}),
+) -> StagedTable:
+    """Return a table as it will be behind some updates of the catalog's."""
+    changed = update_table_metadata(table.metadata, updates)
+    made = Table(table.name(), changed, table.metadata_location, table.io, table.catalog, table.config)
+    return StagedTable(made, former, updates, requirements)
 
 
 def _refuse_laid_out(table: Table, made: Schema, replaced: set[int]) -> None:

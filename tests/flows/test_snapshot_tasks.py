@@ -31,8 +31,8 @@ from dts_assets.store.catalog import LakeLocation, open_catalog
 from dts_assets.store.columns import changelog_columns, snapshot_columns
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.iceberg_tables import ensure_table, evolve
-from dts_assets.store.lake import StoredFile
 from dts_assets.store.schemas import TableLayout, changelog_layout, snapshot_layout
+from dts_assets.store.stored_files import StoredFile
 from dts_assets.store.write_targets import write_target
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -30,7 +30,7 @@ from dts_assets.stages.copied_rules import CopyRules, FilterOfCopy
 from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query
 from dts_assets.stages.mysql_sql import MySql
 from dts_assets.stages.postgres_sql import PostgreSql
-from dts_assets.store.lake import StoredFile
+from dts_assets.store.stored_files import StoredFile
 from dts_assets.wire.copied_rows import CopiedRows
 from tests.growth.long_histories import Case
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TABLE = TableId("shopdb", "", "items")
 NUMBERS = (Column("id", "int", True), Column("n", "int", False), Column("note", "string", False))
 TEXTS = (NUMBERS[0], Column("n", "string", False, own_types=(("int(11)", "int"),)), NUMBERS[2])
+BYTES = (NUMBERS[0], Column("n", "binary", False), NUMBERS[2])
 PATH = ("shop", "changelog", *TABLE.path)
 
 
@@ -191,6 +192,30 @@ def test_a_column_that_the_layout_needs_lets_the_table_stand_still(lake: Lake) -
         lake.lay_out(path, table, layout)
         with pytest.raises(LakeTableError, match="its layout needs n, which became another type"):
             lake.conversion(path, snapshot_columns(TEXTS), "r")
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_layout_comes_with_the_column_that_it_is_made_of(lake: Lake, empty: bool) -> None:
+    path, layout = ("shop", "snapshot", *TABLE.path), Layout((PartitionTransform("bucket[4]", "n"),), ("n",))
+    lake.lay_out(path, lake.ensure(path, snapshot_layout(TABLE, NUMBERS)), layout)
+    for kind in (NUMBERS, TEXTS):
+        target = lake.target(path, "r")
+        found = lake.conversion(path, snapshot_columns(kind), "r", layout)
+        assert (found is None) == (kind is NUMBERS)
+        target, planned = (target, None) if found is None else found
+        n = "7" if planned else 7
+        schema = pa.schema([one for one in target.arrow_schema.remove_metadata() if one.name in ("id", "n")])
+        with TableWriter(target) as writer:
+            writer.write(pa.RecordBatch.from_pylist([] if empty else [{"id": 1, "n": n}], schema))
+            replace(lake.catalog, path, {}, writer.close(), columns=planned)
+    table = lake.catalog.load_table(path)
+    assert [one.field_id for one in table.schema().fields if one.name == "n"] == [
+        *(one.source_id for one in table.spec().fields)
+    ]
+    assert table.scan(row_filter="n = '7'").to_arrow().num_rows == (not empty)
+    assert lake.target(path, "r").sort_by == ("n",)
+    with pytest.raises(LakeTableError, match="its layout asks for day of n, which became the type binary"):
+        lake.conversion(path, snapshot_columns(BYTES), "r", Layout((PartitionTransform("day", "n"),)))
 
 
 def test_only_types_that_hold_every_value_are_conversions() -> None:

@@ -20,7 +20,7 @@ from tests.store.row_deletes import commit_foreign
 
 if TYPE_CHECKING:
     from dts_assets.store.catalog import LakeLocation
-    from dts_assets.store.lake import StoredFile
+    from dts_assets.store.stored_files import StoredFile
     from tests.store.conftest import Cells
 
 PATH = ("shop", "numbers")

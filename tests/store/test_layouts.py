@@ -21,6 +21,7 @@ from dts_assets.store.catalog import LakeLocation
 from dts_assets.store.data_files import partition_value
 from dts_assets.store.files import TableWriter, WrittenFile
 from dts_assets.store.lake import Lake
+from dts_assets.store.planned_fields import PlannedField
 from dts_assets.store.schemas import snapshot_layout
 
 EQUAL_TO: Any = EqualTo  # which take their arguments by place, against their types
@@ -161,6 +162,44 @@ def test_a_column_called_like_a_partition_field_is_in_nobodys_way(lake: Lake) ->
     assert [one.name for one in table.spec().fields] == ["c_month_"]
     lake.replace(PATH, {}, written(lake, [{"id": 1, "c": date(2026, 1, 3), "c_month": "May"}]))
     assert loaded(lake).scan(EQUAL_TO("c_month", "May")).to_arrow().num_rows == 1
+
+
+def test_two_times_of_one_column_are_refused_and_one_that_is_there_twice_is_one(lake: Lake) -> None:
+    column = Column("c", "date", False)
+    with pytest.raises(LakeTableError, match="several times of c, of which Iceberg takes one"):
+        opened(lake, layout_of("months(c)", "days(c)"), column)
+    table = opened(lake, layout_of("bucket(2, c)", "months(c)", "bucket(2, c)"), column)
+    assert [one.name for one in table.spec().fields] == ["c_bucket_2", "c_month"]
+
+
+def test_a_partition_field_that_comes_again_has_its_former_id(lake: Lake) -> None:
+    table = opened(lake, layout_of("months(c)", "bucket(2, id)"), Column("c", "date", False))
+    specs = [table.spec()]
+    for layout in (UNPARTITIONED, layout_of("bucket(2, id)"), layout_of("months(c)", "bucket(2, id)")):
+        lake.lay_out(PATH, loaded(lake), layout)
+        specs.append(loaded(lake).spec())
+    assert [[one.field_id for one in spec.fields] for spec in specs] == [[1000, 1001], [], [1001], [1000, 1001]]
+    assert specs[3] == specs[0]
+
+
+def test_a_column_that_got_the_name_of_another_one_has_partition_fields_of_its_own(lake: Lake) -> None:
+    opened(lake, layout_of("bucket(2, c)", sort=("c",)), Column("c", "int", False), Column("d", "string", False))
+    fields = (
+        PlannedField("id", "int", "id"), PlannedField("c", "string", "d"), PlannedField("d", "int", "c"),
+    )  # fmt: skip
+    target, planned = lake.planned(PATH, fields, "run", layout_of("bucket(2, c)", sort=("c",)))
+    assert planned is not None
+    assert planned.lays_out
+    rows = pa.RecordBatch.from_pylist(
+        [{"id": 1, "c": "tea", "d": 7}], pa.schema([one.remove_metadata() for one in target.arrow_schema])
+    )
+    with TableWriter(target) as writer:
+        writer.write(rows)
+        lake.replace(PATH, {}, writer.close(), columns=planned)
+    table = loaded(lake)
+    assert [(one.field_id, one.name) for one in table.spec().fields] == [(1001, "c_bucket_2_")]
+    assert table.scan(EQUAL_TO("c", "tea")).to_arrow().num_rows == 1
+    assert lake.target(PATH, "run").sort_by == ("c",)
 
 
 def test_a_name_that_differs_in_case_is_the_column(lake: Lake) -> None:

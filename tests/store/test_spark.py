@@ -213,3 +213,35 @@ def test_spark_finds_each_row_in_its_partition(kind: str, field: str, spark: Spa
         assert spark.table(name).where(F.col("c").eqNullSafe(wanted)).count() == 1, value
     spark.sql(f"INSERT INTO {name} SELECT * FROM {name}")
     assert {str(dict(file.partition)) for file in lake.data_files(path)} == partitions
+
+
+@pytest.mark.more
+def test_partition_fields_of_a_column_that_became_another_type_read_alike(spark: SparkSession, lake: Lake) -> None:
+    """Rows of now and of then, and metadata tables, in which former fields of a column that is gone stand no more."""
+    path = ("spark_converted", "snapshot", "shopdb", "items")
+    columns = (Column("id", "int", True), Column("c", "int", False))
+    layout, name = layout_of("c", "bucket(4, c)", sort=("c",)), lake.spark_name(path)
+    lake.lay_out(path, lake.ensure(path, snapshot_layout(TableId("shopdb", "", "items"), columns)), layout)
+    put(lake, path, {}, [{"id": number, "c": number} for number in range(3)])
+    old = lake.state(path)
+    assert old is not None
+    assert spark.table(name).where("c = 2").count() == 1
+    for kind, value in (("string", str), ("bigint", int)):
+        fields = (PlannedField("id", "int", "id"), PlannedField("c", kind, "c"))
+        target, planned = lake.planned(path, fields, "planned", layout)
+        assert planned is not None
+        shape = pa.schema([one.remove_metadata() for one in target.arrow_schema])
+        with TableWriter(target) as writer:
+            writer.write(pa.RecordBatch.from_pylist([{"id": n, "c": value(n)} for n in range(3)], shape))
+            lake.replace(path, {}, writer.close(), columns=planned)
+        spark.catalog.refreshTable(name)
+        assert spark.table(name).where(F.col("c") == F.lit("2").cast(kind)).count() == 1
+        assert not any(one.is_former for one in lake.data_files(path))
+    partitions = spark.sql(f"SELECT partition.*, record_count FROM {name}.partitions").collect()
+    assert len(partitions) == 3
+    assert sorted(partitions[0].asDict()) == ["c", "c_bucket_4", "record_count"]
+    assert spark.sql(f"SELECT partition FROM {name}.files").count() == 3
+    was = spark.sql(f"SELECT id, c FROM {name} VERSION AS OF {old.snapshot_id} WHERE c > 0 ORDER BY id")
+    assert [tuple(row) for row in was.collect()] == [(1, 1), (2, 2)]
+    spark.sql(f"DELETE FROM {name} WHERE c = 1")
+    assert sorted(row.id for row in spark.table(name).collect()) == [0, 2]

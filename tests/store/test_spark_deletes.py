@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dts_assets.store.catalog import LakeLocation
-    from dts_assets.store.lake import StoredFile
+    from dts_assets.store.stored_files import StoredFile
 
 pytestmark = pytest.mark.spark
 
