@@ -216,9 +216,9 @@ class Lake:
     ) -> tuple[WriteTarget, PlannedSchema | None]:
         """Return how a table that exists gets exactly the columns of ``fields``, and a layout of them.
 
-        The columns have the order of ``fields``. It is the place for files that have them, and the plan, which :meth:`replace` commits with the files or without any. The
-        plan is None where the table has them already. Columns that become another type are in the target's ``former_ids``. No
-        layout stands for that of the table.
+        The columns have the order of ``fields``. It is the place for files that have them, and the plan, which :meth:`replace`
+        commits with the files or without any. The plan is None where the table has them already. Columns that become another type
+        are in the target's ``former_ids``. No layout stands for that of the table.
 
         Raises:
             LakeTableError: A partition field or the sort order of the table needs a column that goes, a column cannot be laid out

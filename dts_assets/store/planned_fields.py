@@ -56,8 +56,9 @@ class PlannedSchema:
 def with_fields(table: Table, fields: Sequence[PlannedField], layout: Layout | None = None) -> StagedTable:
     """Return a table that has exactly these columns, in their order, and a layout of them.
 
-    No layout stands for that of the table. It is the table itself where it has them already. A column that follows another one keeps its field id, its comment and
-    whether it identifies rows. New ids count on from the greatest that the table ever had, in the order of ``fields``.
+    No layout stands for that of the table. It is the table itself where it has them already. A column that follows another one
+    keeps its field id, its comment and whether it identifies rows. New ids count on from the greatest that the table ever had, in
+    the order of ``fields``.
 
     Raises:
         LakeTableError: A partition field or the sort order of the table needs a column that goes, a column cannot be laid out as
