@@ -168,8 +168,8 @@ def _wanted(table: Table, schema: Schema, layout: Layout) -> _Wanted:
 def _spec(table: Table, schema: Schema, wanted: _Wanted) -> PartitionSpec:
     """Return a partition spec with the fields that are asked for.
 
-    Those that the table had have their former ids. No field has the name of a column, nor that of a former field of another column
-    that is there: Iceberg's Java code reads metadata tables no more where two fields have one name (apache/iceberg#4661).
+    Those that the table had have their former ids. No field has the name of a column, nor that of a former field of another
+    column that is there: Iceberg's Java code reads metadata tables no more where two fields have one name (apache/iceberg#4661).
     """
     had = {(one.source_id, str(one.transform)): one for spec in table.metadata.partition_specs for one in spec.fields}
     columns = {same_name(name) for name in schema.column_names}
