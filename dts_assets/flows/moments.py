@@ -39,6 +39,7 @@ from dts_assets.planning.moment_frontiers import (
     is_worth_going_back,
     version_to_begin_from,
     version_to_go_back_from,
+    why_windows_count_as_a_whole,
 )
 from dts_assets.planning.pauses import Fault
 from dts_assets.planning.snapshot_plans import SnapshotState, TableWindow, windows_by_table
@@ -203,14 +204,12 @@ def _frontier(sources: SchemaSources, moment: Moment | None) -> tuple[Frontier, 
         where = f"as of {moment.time:%Y-%m-%d %H:%M:%S} UTC, which is {position}"
     else:
         position, where = known_position(sources, moment, sought="tables")
-    found = frontier_at(position, sources.pipeline.ledger.cuts(), sources.frontier)
+    cuts = sources.pipeline.ledger.cuts()
+    found = frontier_at(position, cuts, sources.frontier)
     if found is None:
-        raise NothingFoundError(
-            "The lake",
-            f"tables {where}",
-            "its windows have no cut, so name a window, whose end is a moment that all tables share: "
-            + complete_words(sources),
-        )
+        why = why_windows_count_as_a_whole(cuts, sources.frontier)
+        hint = f"{why}, so name a window, whose end is a moment that all tables share: {complete_words(sources)}"
+        raise NothingFoundError("The lake", f"tables {where}", hint)
     return found, where
 
 

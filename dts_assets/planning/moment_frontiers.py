@@ -6,7 +6,7 @@ one behind it, of which changes are taken back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dts_assets.model.frontier import Consistency, Frontier
@@ -27,18 +27,28 @@ def frontier_at(position: SourcePosition, cuts: Iterable[Cut], reached: Frontier
     ``cuts`` are the marks of windows, ``reached`` is the frontier of the tables. None stands for a position in windows that count
     as a whole: nothing says that every change before it has arrived, so such windows have moments at their ends alone.
     """
-    held = (
-        row
-        for row in cuts
-        if reached.window is not None
-        and row.window.start <= reached.window
-        and row.consistency is Consistency.CUT
-        and row.cut is not None
-        and row.cut >= position
-    )
-    if next(held, None) is None:
-        return None
-    return Frontier(reached.window, None, position)
+    last = _last_cut(_reached(cuts, reached))
+    return None if last is None or last < position else Frontier(reached.window, None, position)
+
+
+def why_windows_count_as_a_whole(cuts: Iterable[Cut], reached: Frontier) -> str:
+    """Return the reason why :func:`frontier_at` has no frontier of a position that is complete, as a clause."""
+    rows = list(_reached(cuts, reached))
+    last = _last_cut(rows)
+    if last is not None:
+        return f"it lies behind the last cut, {last}, and the windows from there on count as a whole"
+    if any(row.cut is not None for row in rows):
+        return "with consistency: window its windows count as a whole"
+    return "its windows have no cut"
+
+
+def _reached(cuts: Iterable[Cut], reached: Frontier) -> Iterator[Cut]:
+    return (row for row in cuts if reached.window is not None and row.window.start <= reached.window)
+
+
+def _last_cut(rows: Iterable[Cut]) -> SourcePosition | None:
+    """Return the greatest cut of some windows, of those that do not count as a whole."""
+    return max((row.cut for row in rows if row.consistency is Consistency.CUT and row.cut is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import astuple
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -24,7 +26,8 @@ from dts_assets.planning.source_moments import AtGtid, AtPosition, AtTime, AtWin
 from dts_assets.store import expiry
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import END, EVERY, START, WINDOWS, History, bank_history, border
-from tests.flows.short import SECOND
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, insert, items, open_short, short_source
 from tests.flows.source import Contents, Position, write_capture
 from tests.flows.source_tables import Table
 from tests.flows.test_bank_transfer import RIGHT, bank_of_transfers
@@ -374,9 +377,38 @@ def test_a_moment_that_nobody_knows_is_refused(harness: Harness, tmp_path: Path,
 def test_windows_without_a_cut_have_moments_at_their_ends_alone(bench: Bench, history: History, tmp_path: Path) -> None:
     harness = bench.open(write_capture(tmp_path / "capture", history.source.messages), consistency="window")
     harness.settle()
-    with pytest.raises(NothingFoundError, match="windows have no cut, so name a window"):
+    with pytest.raises(
+        NothingFoundError, match="with consistency: window its windows count as a whole, so name a window"
+    ):
         tables_at(harness.pipeline, AtPosition(None, *whole(history)[4]), tmp_path / "moment")
     found = tables_at(harness.pipeline, AtWindow(harness.windows(WINDOWS - 1)[0].start), tmp_path / "moment")
     assert contents(history, found) == {
         name: rows for name, rows in history.final().items() if history.source.tables[name].keys
     }
+
+
+@pytest.mark.more
+def test_a_position_behind_the_last_cut_is_refused_with_that_cut(tmp_path: Path) -> None:
+    """The last window counts as a whole, since the recording ends without a CHECKPOINT; the others have cuts."""
+    source = short_source(items())
+    for window in range(3):
+        insert(source, border(window) + SECOND, range(3 * window, 3 * window + 3))
+        if window < 2:
+            source.checkpoint(border(window) + 500 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "cuts"), tmp_path / "capture", source.messages)
+    harness.settle()
+    cut = max(row.cut for row in harness.pipeline.ledger.cuts() if row.cut is not None)
+    why = f"it lies behind the last cut, {cut}, and the windows from there on count as a whole, so name a window"
+    with pytest.raises(NothingFoundError, match=re.escape(why)):
+        tables_at(harness.pipeline, AtPosition(None, *source.changes[-1].position), tmp_path / "moment")
+    assert len(tables_at(harness.pipeline, AtPosition(*astuple(cut)), tmp_path / "at_the_cut").tables) == 1
+
+
+@pytest.mark.more
+def test_windows_that_have_no_cut_are_refused_as_such(tmp_path: Path) -> None:
+    source = short_source(items())
+    insert(source, border(0) + SECOND, range(3))
+    harness = open_short(bench_in_process(tmp_path, "cuts"), tmp_path / "capture", source.messages, windows=1)
+    harness.settle()
+    with pytest.raises(NothingFoundError, match="its windows have no cut, so name a window"):
+        tables_at(harness.pipeline, AtPosition(None, *source.changes[-1].position), tmp_path / "moment")
