@@ -53,6 +53,16 @@ def stop_of(
     )
 
 
+def rows_of_other_keys(table: TableId) -> Fault:
+    """Return the fault of a merged table, or of one with sets, to which statements moved rows with another primary key."""
+    return Fault(
+        SNAPSHOT.name,
+        f"primary keys of the shards of {table}",
+        f"RENAME TABLE moved rows to or from {table}, and its shards or sets have different primary keys, so its rows cannot be "
+        f"found by one key; give all the same key at the source and take the table up again with `{resume_command(table)}`.",
+    )
+
+
 def changed_states(
     before: FollowedTable | None, now: FollowedTable, stood_at: Frontier, accepted: SourcePosition | None
 ) -> tuple[int, ...]:

@@ -7,10 +7,12 @@ from datetime import datetime
 from threading import Lock
 
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.model.key_periods import KeyPeriod
+from dts_assets.model.key_periods import KeyPeriod, KeySpan, periods_between, spans_of
+from dts_assets.model.routes import Routes
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot, counts_needed
 from dts_assets.planning.snapshot_plans import TableWindow, windows_by_table
+from dts_assets.stages.followed_schemas import FollowedTable
 
 
 class Counts:
@@ -40,6 +42,21 @@ class Counts:
     def told_keys(self, table: TableId) -> tuple[KeyPeriod, ...]:
         """Return the primary keys that all windows of a table tell."""
         return tuple(period for window in self.of_all_time(table) for period in window.keys)
+
+    def keys_of_rows(self, routes: Routes, followed: FollowedTable) -> tuple[KeySpan, ...]:
+        """Return the keys that changes of a table, or of one of its shards, tell under all names that its rows had.
+
+        Of a TDSQL there are none: the counts of a table are those of all sets, whose positions have no order among each other.
+        Schemas say the keys then.
+        """
+        if routes.by_set:
+            return ()
+        return spans_of(
+            period
+            for origin in followed.origins
+            if (table := routes.decoded_table(origin.table)) is not None
+            for period in periods_between(self.told_keys(table), origin.since, origin.until)
+        )
 
     def of_all_time(self, table: TableId) -> tuple[TableWindow, ...]:
         """Return the counts of a table in all windows, by window."""

@@ -36,7 +36,7 @@ from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWo
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import passed_before
 from dts_assets.flows.reports import LayerOutcome
-from dts_assets.flows.schema_stops import stop_of
+from dts_assets.flows.schema_stops import rows_of_other_keys, stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
 from dts_assets.flows.snapshot_counts import Counts
 from dts_assets.flows.snapshot_jobs import SnapshotJob
@@ -48,7 +48,7 @@ from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, ColumnShape, has_key, matched_by
 from dts_assets.model.frontier import Frontier
-from dts_assets.model.key_periods import list_digest, periods_between, spans_of
+from dts_assets.model.key_periods import list_digest
 from dts_assets.model.removals import ALL_REMOVED
 from dts_assets.model.tables import TableId
 from dts_assets.planning.counts_needed import StoredSnapshot
@@ -255,7 +255,8 @@ def _follower(
             now = tables.at(table, job.plan.state.frontier)
             if isinstance(now, FollowedShards):
                 before = tables.at(table, job.before.frontier)
-                return noted(_of_shards(work, layer, job, opened[table], counts, tables, before, now))
+                made = _of_shards(work, layer, job, opened[table], counts, tables, before, now)
+                return made if isinstance(made, Fault) else noted(made)
             stood_at, before = opened[table].stood_at, tables.at(table, job.before.frontier)
             stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
             assert not isinstance(before, FollowedShards), "a table is merged or not"
@@ -267,11 +268,7 @@ def _follower(
                 job = with_columns(job)
             else:
                 step = step_of(before, now, job.before)
-                told_keys = spans_of(
-                    period
-                    for one in now.origins
-                    for period in periods_between(counts.told_keys(tables.lake_table(one.table)), one.since, one.until)
-                )
+                told_keys = counts.keys_of_rows(pipeline.settings.routes, now)
                 parts = now.key_parts(told_keys, since=now.created)
                 may_double = may_double_deleted(job.plan, parts[-1].keys, [now])
                 if step is None or may_double or (job.plan.recomputes and len(parts) > 1):
@@ -368,11 +365,16 @@ def _of_shards(
     tables: FollowedTables,
     before: FollowedTable | FollowedShards | None,
     now: FollowedShards,
-) -> SnapshotJob:
+) -> SnapshotJob | Fault:
     """Return the job of a merged table whose shards' schemas are known."""
     pipeline, table, columns = work.pipeline, job.table, tuple(work.tables[job.table])
     assert not isinstance(before, FollowedTable), "a table is merged or not"
-    key = now.key_of(spans_of(counts.told_keys(table)), keeps=DELETED_AT in layer.added(pipeline.settings, table))
+    key = now.key_of(
+        partial(counts.keys_of_rows, pipeline.settings.routes),
+        keeps=DELETED_AT in layer.added(pipeline.settings, table),
+    )
+    if key is None and now.is_moved:
+        return rows_of_other_keys(table)
     if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
         return _with_columns(pipeline, job, columns)
     step = None

@@ -72,15 +72,18 @@ class FollowedShards:
         told = {repr(_seen(shard, one, shard in self.gone)) for shard, one in self.shards.items()}
         return hashlib.sha256("\n".join(sorted(told)).encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def key_of(self, told: Iterable[KeySpan], *, keeps: bool) -> frozenset[str] | None:
+    def key_of(self, told_of: Callable[[FollowedTable], Iterable[KeySpan]], *, keeps: bool) -> frozenset[str] | None:
         """Return the names of the key that finds all rows; None if there are several.
 
-        ``told`` has the keys that changes told, ``keeps`` says that the rows of dropped tables stay.
+        ``told_of`` gives the keys that changes of a shard told, ``keeps`` says that the rows of dropped tables stay.
         """
-        spans = [replace(one, columns=tuple(n for n in one.columns if n not in self.shard_names)) for one in told]
         found = set[frozenset[str]]()
         for shard, one in self.shards.items():
             if keeps or shard not in self.gone or len(self.gone) == len(self.shards):
+                spans = [
+                    replace(span, columns=tuple(name for name in span.columns if name not in self.shard_names))
+                    for span in told_of(one)
+                ]
                 parts = one.key_parts(spans, since=0 if keeps else one.created)
                 if len(parts) > 1:
                     return None

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.pauses import paused_here
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import items, open_short
-from tests.flows.source_tables import INT, TEXT, Field
+from tests.flows.source_tables import INT, TEXT, Field, Table
 from tests.flows.tdsql import NAMES, Sets
 from tests.flows.test_merged_tables import MERGE, shards_of
 
@@ -152,6 +153,38 @@ def test_rows_keep_their_set_where_a_statement_renames_their_table(bench_of: Ben
     assert shown(harness, "_source_set", "id") == [("set_3", 1), ("set_3", 2)]
     goods = sorted((row["_source_set"], row["id"]) for row in harness.rows("snapshot", "bank", "goods"))
     assert goods == [(name, number) for name in NAMES[:2] for number in (1, 2, 3)]
+
+
+def swapped(*names: str) -> Sets:
+    """Two tables with different keys, which exchange their names in some of two sets; rows come before and after."""
+    sets = Sets(lambda: [items(), Table("pairs", [Field("a", INT, True), Field("n", INT)])], names=NAMES[:2])
+    for name in NAMES[:2]:
+        sets.put(name, 0, 1, "items", {"id": 1, "n": 1}, {"id": 2, "n": 1})
+        sets.put(name, 0, 2, "pairs", {"a": 3, "n": 2}, {"a": 4, "n": 2})
+    for name in names:
+        sets.say(name, 0, 10, "RENAME TABLE items TO spare, pairs TO items, spare TO pairs")
+    sets.checkpoint(0)
+    return sets
+
+
+@pytest.mark.more
+def test_rows_of_another_key_come_by_names_that_are_exchanged_in_all_sets(bench_of: Bench, tmp_path: Path) -> None:
+    harness = open_short(bench_of, tmp_path / "capture", swapped(*NAMES[:2]).messages, windows=1)
+    harness.all()
+    assert shown(harness, "_source_set", "a") == [(name, number) for name in NAMES[:2] for number in (3, 4)]
+    pairs = sorted((row["_source_set"], row["id"]) for row in harness.rows("snapshot", "bank", "pairs"))
+    assert pairs == [(name, number) for name in NAMES[:2] for number in (1, 2)]
+    assert not paused_here(harness.pipeline)
+
+
+@pytest.mark.more
+def test_a_table_whose_sets_have_different_keys_after_a_rename_stands_still(bench_of: Bench, tmp_path: Path) -> None:
+    """Rows that one key cannot find are not guessed; the pause names the reason and the command."""
+    harness = open_short(bench_of, tmp_path / "capture", swapped("set_2").messages, windows=1)
+    harness.all()
+    still = {pause.table.table: pause.reason for pause in paused_here(harness.pipeline).values()}
+    assert still.keys() == {"items", "pairs"}
+    assert all("different primary keys" in one and "dts-assets tables resume" in one for one in still.values())
 
 
 @pytest.mark.more
