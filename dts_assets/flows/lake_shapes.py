@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from dts_assets.flows.partial_images import whole_shapes
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.columns import ColumnShape
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.routes import NO_ROUTES, Routes, routed_columns
 from dts_assets.model.tables import TableId
@@ -21,6 +23,21 @@ def lake_shapes(pipeline: Pipeline, windows: Sequence[Window] | None = None) -> 
     Those of tables that are not decoded are left out.
     """
     return routed_shapes(pipeline, pipeline.ledger.table_shapes(windows))
+
+
+def shapes_in_windows(
+    pipeline: Pipeline, wanted: Collection[tuple[TableId, datetime]]
+) -> dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]]:
+    """Return the columns that events have of lake tables in windows, with the starts of these.
+
+    ``wanted`` are pairs of a table and the start of a window.
+    """
+    found: dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]] = {}
+    starts = {start for _, start in wanted}
+    for row in lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in starts]) if starts else ():
+        if (row.table, row.window_start) in wanted:
+            found.setdefault(row.table, set()).add((row.window_start, row.columns))
+    return found
 
 
 def routed_shapes(pipeline: Pipeline, rows: list[TableShapeRow]) -> list[TableShapeRow]:

@@ -62,7 +62,7 @@ class MergedTable:
     the marks of values that are not known. ``eras`` are those of a history that statements change; the changes of rows that
     came from other names stand in ``arrivals``, by the numbers in the eras. ``row_filter`` judges the rows of changes that
     could not be judged before; None where there is no such change. ``screen`` judges all rows, where some came from names without
-    the filter. ``sums`` says how the sum of the rows goes on.
+    the filter. ``sums`` says how the sum of the rows goes on. ``changed_only`` says that old rows have changed columns alone.
     """
 
     layer: str
@@ -89,6 +89,7 @@ class MergedTable:
     row_filter: StoredFilter | None = None
     screen: StoredFilter | None = None
     sums: SumPlan | None = None
+    changed_only: bool = False
 
     @property
     def shape(self) -> RowShape:
@@ -98,6 +99,7 @@ class MergedTable:
         return RowShape.of(
             self.columns, names, schema, unfit=self.unfit, versions=self.versions, added=self.added, shards=self.shards,
             followed=self.followed, judged=self.row_filter, relaxes=CANONICAL not in self.added,
+            changed_only=self.changed_only, null_if_unsent=bool(self.table.schema),
         )  # fmt: skip
 
     def stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -136,6 +138,12 @@ class MergedTable:
         They do where changes lack columns, in bags and in histories.
         """
         return self.fold_absent or self.versions or self.shape.is_bag or self.touches_all
+
+    @property
+    def sends_parts(self) -> bool:
+        """True if changes may send a part of their row, which is then searched for among all rows."""
+        shape = self.shape
+        return shape.is_bag and (self.fold_absent or shape.changed_only or shape.null_if_unsent)
 
     def touched(self, parts: Sequence[Operations], again: Hashes | None) -> Touched:
         """Return the keys that operations touch, and those that are computed ``again``."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from dts_assets.model.schema_policies import NEW_COLUMNS, key_in_map
 from dts_assets.stages.altered_rows import Cells
 from dts_assets.stages.change_columns import RowShape, microsecond, microseconds
 from dts_assets.stages.key_operations import Operations, standing
-from dts_assets.stages.keys import Mask, as_mask
+from dts_assets.stages.keys import Bounds, Mask, as_mask
 from dts_assets.stages.mapped_columns import out_of_map
 from dts_assets.stages.mapped_texts import as_texts, from_texts
 from dts_assets.stages.shard_ways import ShardWays
@@ -235,8 +235,7 @@ class HeldRows:
         names += [DELETED_AT] if self._shape.is_soft and (self._shape.is_bag or touched.all) else []
         found = [_none_of(0)]
         for group in range(self._file.num_row_groups):
-            bounds = self._bounds(group, names[0])
-            if (bounds is not None and not touched.reach(*bounds)) or self._is_past(group, touched):
+            if not touched.reach(partial(self._bounds_of_key, group)) or self._is_past(group, touched):
                 found.append(_none_of(self._file.metadata.row_group(group).num_rows))
             else:
                 # Keys are a small part of a row group, which is bounded; to look keys up costs something for each batch.
@@ -282,17 +281,22 @@ class HeldRows:
                 found.append(as_mask(until.is_valid()) & (microseconds(until) < instant))
         return np.asarray(np.concatenate(found) & self.live, np.bool_)
 
-    def _bounds(self, group: int, name: str) -> tuple[pa.Scalar, pa.Scalar] | None:
-        """Return the least and the greatest value of a column in a row group.
+    def _bounds_of_key(self, group: int, number: int) -> Bounds | None:
+        """Return the bounds of a key's column in a row group; None where they are not known.
 
-        None stands for bounds that are not known.
+        After these columns come the texts of their values, of which no bounds are known.
         """
+        places = self._shape.keys
+        if number >= len(places):
+            return None
+        name = self._shape.names[places[number]]
         kind = self._schema.field(name).type
         is_bounded = self._columns is None and any(is_kind(kind) for is_kind in _BOUNDED)
         found = self._statistics(group, name) if is_bounded else None
         if found is None or not found.has_min_max:
             return None
-        return pa.scalar(found.min, kind), pa.scalar(found.max, kind)
+        may_be_null = not found.has_null_count or found.null_count > 0
+        return Bounds(pa.scalar(found.min, kind), pa.scalar(found.max, kind), may_be_null)
 
     def _statistics(self, group: int, name: str) -> pq.Statistics | None:
         """Return the statistics of a column in a row group; None where the file has none."""

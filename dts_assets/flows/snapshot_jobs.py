@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -23,12 +22,12 @@ from dts_assets.flows.layers import CHANGELOG, Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_files import HeldFile
-from dts_assets.flows.snapshot_tasks import Looked, LookTask
+from dts_assets.flows.snapshot_tasks import Looked
 from dts_assets.flows.stored_changes import ChangesSource
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.cut_tags import TagChange
-from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
@@ -37,6 +36,7 @@ from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, may_
 from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.change_columns import NO_TIME, Counted, Truncation, microsecond
 from dts_assets.stages.keys import DistinctKeys, Hashes
+from dts_assets.stages.row_patterns import RowPatterns
 from dts_assets.stages.snapshot_in_arrow import linked_keys, with_linked
 from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
@@ -132,7 +132,8 @@ class Merge:
     """A job whose changes were looked through: the files to read, and those that may lose rows.
 
     ``applied`` are the delete files of the snapshot, ``rows`` bounds the changes that count. ``linked`` has the keys between
-    which rows move without all columns.
+    which rows move without all columns, ``patterns`` those of the rows that changes may mean which send a part of them. They are
+    None where such changes were not searched for.
     """
 
     job: SnapshotJob
@@ -142,14 +143,15 @@ class Merge:
     applied: frozenset[str]
     rows: int
     linked: Mapping[str, Hashes] | None = None
+    patterns: RowPatterns | None = None
 
     @property
     def shares(self) -> int:
         """The number of tasks that the changes are shared out to."""
         size = sum(file.bytes for file in self.changelog)
         whole = sum(file.rows for file in self.changelog)
-        if self.merged.eras and self.merged.shape.is_bag:
-            return 1  # a row without a key is another one once a statement has filled a column
+        if self.merged.shape.is_bag and (self.merged.eras or (self.merged.sends_parts and self.patterns is None)):
+            return 1  # a row without a key is another one once a statement or a partial change has filled a column
         counted = size * self.rows // whole if whole else 0
         return max(1, -(-self.rows // SHARE_ROWS), -(-counted // SHARE_BYTES))
 
@@ -164,62 +166,13 @@ class Merge:
         return self.has_few_changes and not (self.merged.needs_rows and len(self.groups) > 1)
 
 
-def looks_of(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
-    """Yield the tasks that find out what is computed again, and where rows move."""
-    plan, before, after = job.plan, job.before, job.plan.state.frontier
-    now, then = plan.state.changelog_snapshot, before.changelog_snapshot
-    look = partial(_look, pipeline, job, run)
-    if plan.follow_moves:
-        whole = plan.rebuilds or plan.recomputes
-        counted = Counted(after, EMPTY_FRONTIER if whole else before.frontier, emptied_at=job.since, until=job.until)
-        yield from look("moves", counted, None if whole else plan.newer, now)
-    if plan.rebuilds:
-        yield from look("truncations", Counted(after), job.truncating, now)
-        yield from _looks_at_arrivals(pipeline, job, run)
-        return
-    if plan.suspect_until is not None:
-        yield from look("keys", Counted(after, before.frontier, until=plan.suspect_until), plan.newer, now)
-    if plan.replaced:
-        yield from look("keys", Counted(after), plan.replaced, now)
-        reached = before.frontier.window  # a table that goes back held changes of later windows
-        yield from look("former keys", Counted(before.frontier), plan.replaced, then, reached=reached)
+def are_many(changelog: Collection[StoredFile]) -> bool:
+    """Tell whether the changes in some files of a changelog may be shared out."""
+    return sum(file.rows for file in changelog) > SHARE_ROWS or sum(file.bytes for file in changelog) > SHARE_BYTES
 
 
-def _look(
-    pipeline: Pipeline,
-    job: SnapshotJob,
-    run: str,
-    sought: str,
-    counted: Counted,
-    starts: Collection[datetime] | None,
-    version: int | None,
-    *,
-    reached: datetime | None = None,
-) -> Iterator[LookTask]:
-    files = _changelog(pipeline, job, starts, version, reached=reached)
-    merged = _merged(pipeline, job, counted, run)
-    for group in by_size(files, SHARE_BYTES):
-        yield LookTask(merged, tuple(file.path for file in group), sought, sum(file.bytes for file in group))
-
-
-def _looks_at_arrivals(pipeline: Pipeline, job: SnapshotJob, run: str) -> Iterator[LookTask]:
-    """Yield the tasks that find truncations of tables from which rows came."""
-    merged = _merged(pipeline, job, Counted(job.plan.state.frontier), run)
-    if job.history is None:
-        return
-    for number, origins in job.history.origins.items():
-        files = {
-            file.path: file
-            for one in origins
-            for file in _files_of(pipeline, job, one.table, one.changelog, {"window_start": {*job.history.truncating}})
-        }
-        mine = replace(merged, changelogs=tuple(one.source for one in origins), eras=(), arrivals={})
-        for group in by_size(files.values(), SHARE_BYTES):
-            paths = tuple(file.path for file in group)
-            yield LookTask(mine, paths, "truncations", sum(file.bytes for file in group), number)
-
-
-def _merged(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
+def merged_of_job(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
+    """Return what tasks need to know of a job's table, for the changes that count."""
     mine = job.following
     target, origins = (None, ()) if mine is None else (replace(mine.target, run=run), mine.origins)
     whole = merged_table(
@@ -283,6 +236,7 @@ def merged_table(
         versions=layer.has_versions,
         added=layer.added(pipeline.settings, table),
         shards=pipeline.settings.routes.shard_columns(table),
+        changed_only=pipeline.settings.traits.changed_only,
     )
 
 
@@ -295,7 +249,7 @@ def expired_versions(pipeline: Pipeline, layer: Layer, frontier: Frontier) -> in
     return NO_TIME if stay_from is None else microsecond(stay_from)
 
 
-def _changelog(
+def changelog_files(
     pipeline: Pipeline,
     job: SnapshotJob,
     starts: Collection[datetime] | None,
@@ -330,7 +284,7 @@ def _changelog(
     ]
 
 
-def _files_of(
+def origin_files(
     pipeline: Pipeline, job: SnapshotJob, table: TableId, version: int | None, rectangle: dict[str, set[Any]]
 ) -> list[StoredFile]:
     """Return the changelog files of an origin of rows that the frontier reaches."""
@@ -360,16 +314,16 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         shards = [one for one in truncations if one.shard and not keeps]
         emptied = [] if keeps else [one.position for one in truncations if not one.shard]
         emptied_at = max([*emptied, *([] if job.since is None else [job.since])], default=None)
-        files = _changelog(pipeline, job, None, version, emptied_at)
+        files = changelog_files(pipeline, job, None, version, emptied_at)
         names = pipeline.settings.routes.shard_columns(job.table)
         counted = Counted(after, emptied_at=emptied_at, until=job.until, shard_names=names, emptied=tuple(shards))
     elif plan.recomputes:
         again = np.unique(np.concatenate([keys.hashes for one in looked for keys in (one.keys, one.former_keys)]))
         again = again if linked is None else with_linked(again, linked)
-        files = _changelog(pipeline, job, None, version, least)
+        files = changelog_files(pipeline, job, None, version, least)
         counted = Counted(after, before, again=again, newer=frozenset(plan.newer))
     else:
-        files = _changelog(pipeline, job, plan.newer, version)
+        files = changelog_files(pipeline, job, plan.newer, version)
         counted = Counted(after, before, emptied_at=job.since, until=job.until)
     rows = sum(file.rows for file in files)
     if counted.again is not None:
@@ -377,7 +331,7 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
         rows = min(rows, newer + len(counted.again) * _CHANGES_OF_A_KEY)
     applied = frozenset(path for file in stored for path in file.deletes)
     of_step = tuple(one for one in truncations if job.holds(one.position))
-    merged = _merged(pipeline, job, counted, run)
+    merged = merged_of_job(pipeline, job, counted, run)
     merged = replace(
         merged,
         knows_again=least is not None,
@@ -393,7 +347,9 @@ def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], r
     groups = tuple(
         tuple(replace(file, rewrite=file.rewrite or rewrite) for file in some) for some in file_groups(stands)
     )
-    merge = Merge(job, merged, tuple(files), groups, applied, rows, linked)
+    found = [one.patterns for one in looked if one.patterns is not None]
+    patterns = RowPatterns.joined(found) if found else None
+    merge = Merge(job, merged, tuple(files), groups, applied, rows, linked, patterns)
     if merged.needs_rows and merge.has_few_changes and sum(file.bytes for file in stands) <= _ALONE_BYTES:
         return replace(merge, groups=(tuple(chain.from_iterable(groups)),))
     return merge

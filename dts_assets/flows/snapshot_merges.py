@@ -11,15 +11,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from dts_assets.flows.apart import do_apart, refuse_shared
+from dts_assets.flows.first_looks import looks_of
 from dts_assets.flows.layers import Layer
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
 from dts_assets.flows.row_sum_counts import stored_sums
-from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, looks_of, plan_merge
+from dts_assets.flows.snapshot_jobs import SHARE_BYTES, Merge, SnapshotJob, plan_merge
 from dts_assets.flows.snapshot_tasks import (
     Looked,
     RefreshResult,
@@ -60,18 +62,21 @@ It is a JSON object with the counts by column.
 class MergedRows:
     """The faults of tables that failed, and what there is to tell of the others.
 
-    These are the removals that removed nothing, and the numbers of values that are not known, by column.
+    These are the removals that removed nothing, the numbers of values that are not known, by column, and the changes that may
+    mean several different rows.
     """
 
     faults: dict[TableId, Fault] = field(default_factory=dict)
     not_removed: dict[TableId, NotRemoved] = field(default_factory=dict)
     unknown: dict[TableId, Mapping[str, int]] = field(default_factory=dict)
+    ambiguous: dict[TableId, list[pa.RecordBatch]] = field(default_factory=dict)
 
     def add(self, other: MergedRows) -> None:
         """Take the facts about other tables in."""
         self.faults.update(other.faults)
         self.not_removed.update(other.not_removed)
         self.unknown.update(other.unknown)
+        self.ambiguous.update(other.ambiguous)
 
 
 def merge_rows(
@@ -120,7 +125,7 @@ def _merge_small(
         _discard(pipeline, merges[table], results[table])
     done = [table for table in results if table not in failed]
     committed = do_apart(layer.name, done, lambda table: _commit(pipeline, merges[table], results[table]))
-    return MergedRows({**failed, **committed.faults}, _not_removed(results), _unknown(results))
+    return _reported({**failed, **committed.faults}, results)
 
 
 def _refresh_tasks(merge: Merge) -> Iterator[RefreshTask]:
@@ -140,7 +145,7 @@ def _merge_shared(pipeline: Pipeline, merge: Merge, session: SparkSession) -> Me
         _discard(pipeline, merge, results)
         return MergedRows(failed)
     committed = do_apart(layer.name, [table], lambda _: _commit(pipeline, merge, results))
-    return MergedRows(dict(committed.faults), _not_removed({table: results}), _unknown({table: results}))
+    return _reported(dict(committed.faults), {table: results})
 
 
 def results_of(merge: Merge, session: SparkSession) -> list[RefreshResult]:
@@ -160,6 +165,23 @@ def _results_of_shares(merge: Merge, session: SparkSession) -> list[RefreshResul
         if group
     ]
     return [*split, *run_tasks(session, tasks, refresh_files, weight=lambda task: task.bytes)]
+
+
+def _reported(faults: dict[TableId, Fault], results: Mapping[TableId, Sequence[RefreshResult]]) -> MergedRows:
+    """Return the faults of tables, and what their tasks report."""
+    ambiguous = {table: ambiguous_changes(some) for table, some in results.items()}
+    return MergedRows(faults, _not_removed(results), _unknown(results), ambiguous)
+
+
+def ambiguous_changes(results: Iterable[RefreshResult]) -> list[pa.RecordBatch]:
+    """Return the changes of a table that may mean several different rows, as its tasks found them."""
+    return [one.ambiguous for one in results if one.ambiguous is not None]
+
+
+def state_after(job: SnapshotJob, ambiguous: Iterable[pa.RecordBatch]) -> str:
+    """Return the text of the state that a table is in after a job."""
+    state = job.plan.state
+    return replace(state, ambiguous=state.ambiguous + sum(one.num_rows for one in ambiguous)).to_text()
 
 
 def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:
@@ -190,13 +212,21 @@ def _share_tasks(merge: Merge) -> list[ShareTask]:
     tasks = [
         ShareTask(
             merge.merged, tuple(file.path for file in group), merge.shares, sum(file.bytes for file in group),
-            linked=merge.linked,
+            linked=merge.linked, patterns=merge.patterns,
         )
         for group in groups
     ]  # fmt: skip
     if merge.merged.needs_rows:
         tasks += [
-            ShareTask(merge.merged, whole, merge.shares, size + sum(file.bytes for file in group), group, merge.linked)
+            ShareTask(
+                merge.merged,
+                whole,
+                merge.shares,
+                size + sum(file.bytes for file in group),
+                group,
+                merge.linked,
+                merge.patterns,
+            )
             for group in merge.groups
             if group
         ]
@@ -222,7 +252,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
         job.layer,
         job.table,
         results,
-        state=job.plan.state.to_text(),
+        state=state_after(job, ambiguous_changes(results)),
         current=job.current,
         applied=merge.applied,
         rebuilds=job.plan.rebuilds,

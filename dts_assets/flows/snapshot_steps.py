@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from dts_assets.flows.apart import do_apart
+from dts_assets.flows.first_looks import looks_of
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.snapshot_jobs import Merge, SnapshotJob, looks_of, plan_merge
-from dts_assets.flows.snapshot_merges import MergedRows, commit_files, results_of, unknown_values, with_sum_plan
+from dts_assets.flows.snapshot_jobs import Merge, SnapshotJob, plan_merge
+from dts_assets.flows.snapshot_merges import (
+    MergedRows,
+    ambiguous_changes,
+    commit_files,
+    results_of,
+    state_after,
+    unknown_values,
+    with_sum_plan,
+)
 from dts_assets.flows.snapshot_tasks import RefreshResult, look_through
 from dts_assets.flows.spark_tasks import run_tasks
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
@@ -66,11 +76,13 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
             pipeline, layer, table,
             [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown,
                            sums=files.sums)],
-            state=job.plan.state.to_text(), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
+            state=state_after(job, files.ambiguous), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
             columns=job.planned, tags=job.tags, sums=merges[-1].merged.sums,
         ),
     )  # fmt: skip
-    return MergedRows(dict(committed.faults), {table: files.not_removed}, {table: files.unknown})
+    return MergedRows(
+        dict(committed.faults), {table: files.not_removed}, {table: files.unknown}, {table: files.ambiguous}
+    )
 
 
 def _fault(found: Iterable[Fault | None]) -> Fault | None:
@@ -92,6 +104,7 @@ class _Files:
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Mapping[str, int] = field(default_factory=dict)
     sums: SumChange = NO_CHANGE
+    ambiguous: list[pa.RecordBatch] = field(default_factory=list)
 
     def take(self, results: Sequence[RefreshResult]) -> None:
         """Take the files of a step in, which removes rows from files by new files alone."""
@@ -107,5 +120,6 @@ class _Files:
                 values = {str(number): value for number, value in enumerate(file.partition)}
                 self.standing[file.path] = StoredFile(file.path, values, file.rows, file.bytes)
             self.not_removed += result.not_removed
+        self.ambiguous += ambiguous_changes(results)
         self.unknown = unknown_values(results)
         self.sums = sum((one.sums for one in results), NO_CHANGE)  # each step writes all rows anew

@@ -32,7 +32,8 @@ from dts_assets.stages.key_operations import (
     shared_out,
 )
 from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Hashes, Mask, twin_hashes
-from dts_assets.stages.row_folds import last_operations
+from dts_assets.stages.row_folds import MadeRows, last_operations
+from dts_assets.stages.row_patterns import RowPatterns, patterns_of_changes
 from dts_assets.stages.snapshot_in_arrow import Touched
 from dts_assets.store.delete_files import WrittenDeletes, write_deletes
 from dts_assets.store.files import TableWriter, WrittenFile
@@ -70,7 +71,8 @@ class RefreshResult:
     The new files hold the untouched rows of the removed files, and the changed rows. ``deletes`` list the touched rows of files
     that stay. ``fault`` says that no file was written because the task failed. ``not_removed`` counts the removals of a bag that
     removed nothing. ``unknown`` counts by column the values of rows that are NULL because no rule of servers tells them. ``sums``
-    says what the task did to the sum of the rows.
+    says what the task did to the sum of the rows. ``ambiguous`` has the changes that may mean several different rows, as
+    :data:`~dts_assets.stages.matched_rows.AMBIGUOUS` says; None without any.
     """
 
     table: TableId
@@ -81,6 +83,7 @@ class RefreshResult:
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Mapping[str, int] = field(default_factory=dict)
     sums: SumChange = NO_CHANGE
+    ambiguous: pa.RecordBatch | None = None
 
     @property
     def changes(self) -> bool:
@@ -93,7 +96,8 @@ class ShareTask:
     """A task that shares changes out, or touched rows of the snapshot.
 
     The rows of the snapshot are wanted where changes lack columns: then ``changelog`` are all files with changes, and ``files``
-    those whose rows are shared out. ``linked`` has the keys between which rows move without all columns.
+    those whose rows are shared out. ``linked`` has the keys between which rows move without all columns, ``patterns`` those of
+    rows that changes may mean which send a part of them.
     """
 
     merged: MergedTable
@@ -102,14 +106,16 @@ class ShareTask:
     bytes: int
     files: tuple[HeldFile, ...] = ()
     linked: Mapping[str, Hashes] | None = None
+    patterns: RowPatterns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
     """A task that finds out what changes of a table touch, before its merge is planned.
 
-    It looks for truncations, for the keys that changes touch, or for the keys between which rows move without all columns, as
-    ``sought`` says: ``truncations``, ``keys`` or ``moves``. Of rows that are no longer there it is ``former keys``. Changes of
+    It looks for truncations, for the keys that changes touch, for the keys between which rows move without all columns, or for
+    the rows that changes may mean which send a part of them, as ``sought`` says: ``truncations``, ``keys``, ``moves`` or
+    ``patterns``. Of rows that are no longer there it is ``former keys``. Changes of
     rows that came from other names have the number ``arrival``.
     """
 
@@ -125,7 +131,7 @@ class Looked:
     """The answer of a :class:`LookTask`: what it sought, or its fault.
 
     ``least`` is the least position of the changes with ``keys``; None of those that are no longer there. ``arrival`` is the
-    number of rows that came from other names, of which the answer tells.
+    number of rows that came from other names, of which the answer tells. ``patterns`` are None where they were not sought.
     """
 
     table: TableId
@@ -136,6 +142,7 @@ class Looked:
     moves: tuple[Hashes, Hashes] | None = None
     fault: Fault | None = None
     arrival: int | None = None
+    patterns: RowPatterns | None = None
 
 
 def refresh_files(task: RefreshTask, attempt: str) -> RefreshResult:
@@ -163,6 +170,10 @@ def look_through(task: LookTask, attempt: str) -> Looked:
             batches = stored_changes(merged.changelogs, task.changelog, columns, parts={"before": merged.shards})
             found = truncations_of(batches, merged.counted.after, merged.shards)
             return Looked(merged.table, truncations=found, arrival=task.arrival)
+        if task.sought == "patterns":
+            some = merged.operations(task.changelog, with_rows=False)
+            patterns = RowPatterns.joined(patterns_of_changes(part.touches, part.keys) for part in some)
+            return Looked(merged.table, patterns=patterns)
         parts = list(merged.operations(task.changelog, with_rows=False, hashed=True))
         if task.sought in ("keys", "former keys"):
             keys = DistinctKeys.of([part.hashes() for part in parts], [twin_hashes(part.keys) for part in parts])
@@ -205,8 +216,7 @@ def write_share(merged: MergedTable, pieces: Iterator[bytes | Fault], attempt: s
         made = merged.rows_of(parts)
         with TableWriter(merged.written_to, attempt) as writer:
             left = _Left(merged, attempt, writer)
-            left.write(made.rows)
-            left.not_removed = made.not_removed
+            left.write_made(made)
             return left.result()
     except Exception as error:
         return RefreshResult(merged.table, fault=fault_at(merged.layer, error))
@@ -219,7 +229,7 @@ def _shares(task: ShareTask) -> Iterator[tuple[int, Operations]]:
         # them on, unless keys change often.
         some = last_operations(part) if reduces else part
         reduces = reduces and some.count <= part.count * _WORTH_REDUCING
-        for number, share in enumerate(shared_out(some, task.shares, task.linked)):
+        for number, share in enumerate(shared_out(some, task.shares, task.linked, task.patterns)):
             if share.count:
                 yield number, share
 
@@ -238,9 +248,7 @@ def _added(task: RefreshTask, attempt: str) -> RefreshResult:
                     parts += snapshot.standing(rows, touched)
                 left.take_out(snapshot, rows.gone)
         if parts:
-            made = merged.rows_of(parts)
-            left.write(made.rows)
-            left.not_removed = made.not_removed
+            left.write_made(merged.rows_of(parts))
         return left.result()
 
 
@@ -287,10 +295,16 @@ class _Left:
     not_removed: NotRemoved = ALL_REMOVED
     unknown: Counter[str] = field(default_factory=Counter)
     sums: SumChange = NO_CHANGE
+    ambiguous: pa.RecordBatch | None = None
     summer: RowSummer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.summer = self.merged.summer
+
+    def write_made(self, made: MadeRows) -> None:
+        """Write the rows that operations make, and keep the counts and changes to report."""
+        self.write(made.rows)
+        self.not_removed, self.ambiguous = made.not_removed, made.ambiguous
 
     def write(self, rows: pa.RecordBatch, *, stood: bool = False) -> None:
         """Write rows with their sums, and count their values that are not known. Rows that ``stood`` may have a sum."""
@@ -343,6 +357,7 @@ class _Left:
             not_removed=self.not_removed,
             unknown=self.unknown,
             sums=self.sums,
+            ambiguous=self.ambiguous,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from dts_assets.flows.ambiguous_changes import ambiguous_by_table, write_ambiguous
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import tagged
 from dts_assets.flows.followed_histories import followed_history
@@ -31,7 +32,7 @@ from dts_assets.flows.following_shards import (
     origins_of_shards,
     step_of_shards,
 )
-from dts_assets.flows.lake_shapes import lake_shapes
+from dts_assets.flows.lake_shapes import shapes_in_windows
 from dts_assets.flows.layers import CHANGELOG, HISTORY, SNAPSHOT, Layer, LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import passed_before
@@ -46,7 +47,7 @@ from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.stored_snapshots import by_window, stored_state
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.added_columns import DELETED_AT
-from dts_assets.model.columns import Column, ColumnShape, has_key, matched_by
+from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.removals import ALL_REMOVED
@@ -83,7 +84,10 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     pipeline, progress = work.pipeline, work.progress
     unconverted = convert_rows(pipeline, layer, work.tables, spark=work.spark, progress=progress)
     tables = [table for table in work.tables if table not in unconverted]
-    opened = do_apart(layer.name, tables, lambda table: _opened(work, layer, table))
+    notes = layer is SNAPSHOT and not work.goes_back
+    keyless = any(not has_key(work.tables[table]) for table in tables)
+    noted = ambiguous_by_table(pipeline) if notes and keyless else None
+    opened = do_apart(layer.name, tables, lambda table: _opened(work, layer, table, noted))
     counts = Counts(
         pipeline, (one.stored for one in opened.results.values()), {window.start for window in work.windows}
     )
@@ -111,6 +115,8 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
         stand = sum(job.table not in faults for job in busy)
         progress(f"{layer.name}: {stand} tables stand at the frontier after {time.monotonic() - began:.1f} s")
     done = {job.table for job in busy} - faults.keys()
+    if notes:
+        write_ambiguous(pipeline, (job for job in busy if job.table in done), merged.ambiguous)
     by_table = {job.table: job for job in jobs if job.table not in faults}
     told = do_apart(
         layer.name, by_table, lambda table: _outcome(pipeline, by_table[table], merged, committed=table in done)
@@ -136,8 +142,11 @@ class _Opened:
     passed: str
 
 
-def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
-    """Open the table of a layer, and compare its changelog with the one that it was made from."""
+def _opened(work: LayerWork, layer: Layer, table: TableId, noted: Mapping[str, int] | None) -> _Opened:
+    """Open the table of a layer, and compare its changelog with the one that it was made from.
+
+    ``noted`` counts by table the changes in quarantine that snapshots did not apply; None where they are of no matter.
+    """
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, tuple(work.tables[table])))
     current, before = stored_state(pipeline, layer.name, table)
@@ -147,6 +156,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId) -> _Opened:
         or STATE_PROPERTY not in current.properties
         or before.added != layer.added(pipeline.settings, table)
         or before.passed != passed
+        or (noted is not None and before.ambiguous != noted.get(str(table), 0))
     )
     stood_at, before = before.frontier, EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
@@ -190,6 +200,8 @@ def _job(work: LayerWork, layer: Layer, table: TableId, opened: _Opened, counts:
         chains=work.chains,
         anew=opened.anew,
         added=layer.added(work.pipeline.settings, table),
+        has_key=has_key(work.tables[table]),
+        sends_parts=work.pipeline.settings.traits.changed_only or bool(table.schema),
     )
     if (plan := planned()).doubts_keys:
         plan = planned(told=counts.told_keys(table))
@@ -221,7 +233,8 @@ def _follower(
         for table, job in planned.items()
         if layer is SNAPSHOT and (table in sources or routes.shard_columns(table))
     }
-    told = _told_shapes(pipeline, may_follow)
+    looked_at = {(table, start) for table, job in may_follow.items() for start in (*job.plan.newer, *job.plan.replaced)}
+    told = shapes_in_windows(pipeline, looked_at)
     shapes = {
         table: {list_digest(map(repr, columns)) for start, columns in some if start in may_follow[table].plan.newer}
         for table, some in told.items()
@@ -388,20 +401,6 @@ def _of_shards(
     origins = origins_of_shards(pipeline, tables, table, now)
     job = _with_facts_of(job, counts, origins)
     return _followed(pipeline, job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
-
-
-def _told_shapes(
-    pipeline: Pipeline, jobs: Mapping[TableId, SnapshotJob]
-) -> dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]]:
-    """Return the columns that events told of tables, in windows whose changes their snapshots take over or back."""
-    wanted = {(table, start) for table, job in jobs.items() for start in (*job.plan.newer, *job.plan.replaced)}
-    found: dict[TableId, set[tuple[datetime, tuple[ColumnShape, ...]]]] = {}
-    for row in (
-        lake_shapes(pipeline, [pipeline.grid.of_start(one) for one in {start for _, start in wanted}]) if wanted else ()
-    ):
-        if (row.table, row.window_start) in wanted:
-            found.setdefault(row.table, set()).add((row.window_start, row.columns))
-    return found
 
 
 def _with_columns(pipeline: Pipeline, job: SnapshotJob, columns: Sequence[Column]) -> SnapshotJob:

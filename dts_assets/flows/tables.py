@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from dts_assets.flows.ambiguous_changes import ambiguous_by_window, corrected_marks_of_others
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
@@ -39,7 +40,7 @@ from dts_assets.planning.appends import open_windows
 from dts_assets.planning.backlog import entered, taken_out
 from dts_assets.planning.compactions import needs_compaction
 from dts_assets.planning.cuts import frontier, frontier_of_table, window_cut
-from dts_assets.planning.judgements import with_quarantined
+from dts_assets.planning.judgements import with_ambiguous, with_quarantined
 from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_missing
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
@@ -154,11 +155,13 @@ def _with_rules(
 class _Advanced:
     """The marks that the windows get, the frontier of all layers, and the outcome of each table.
 
+    ``others`` are marks of other windows, which the next run judges again: another number of changes is ambiguous there now.
     ``failed`` are the pauses of the tables that failed in the run; the marks name them. ``known`` are all tables as the run knows
     them at its end; ``outcomes`` are by layer name: ``{"snapshot": {orders: LayerOutcome()}}``.
     """
 
     marks: tuple[Cut, ...]
+    others: tuple[Cut, ...]
     reached: Frontier
     outcomes: Mapping[str, Mapping[TableId, LayerOutcome]]
     failed: tuple[PausedTable, ...]
@@ -194,6 +197,7 @@ def _advance_layers(
     behind = {table: reached_without[starts] for table, starts in lacking.items()}
     closed = kept_cuts(pipeline, cuts, reached)
     remove_moved_tags(pipeline, cuts_before, cuts, reached)
+    ambiguous_before = ambiguous_by_window(pipeline, plan.tables, plan.stored.values())
     known, outcomes, faults = _make_layers(
         pipeline,
         plan,
@@ -215,12 +219,16 @@ def _advance_layers(
             closed,
         ),
     )
+    marked = plan.windows if plan.selection.whole else ()
+    ambiguous = ambiguous_by_window(pipeline, known, plan.stored.values())
+    marks = tuple(with_ambiguous(mark, ambiguous.get(mark.window.start, 0)) for mark in marks)
+    others = corrected_marks_of_others(pipeline, plan.stored, ambiguous_before, ambiguous, without=marked)
     failed = pauses_of(faults, since=datetime.now(UTC), first_window=plan.windows[0].start)
     if plan.selection.whole:
         changed = {table for table, one in outcomes.get(SNAPSHOT.name, {}).items() if one.committed}
         without = {*plan.paused, *faults, *behind, *changed}
         tag_unchanged(pipeline, known, closed, reached, without=without, progress=progress)
-    return _Advanced(_with_missing(plan, marks, failed), reached, outcomes, failed, known)
+    return _Advanced(_with_missing(plan, marks, failed), others, reached, outcomes, failed, known)
 
 
 def _make_layers(
@@ -288,6 +296,8 @@ def _mark_windows(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced, pro
     if advanced.failed:
         pipeline.ledger.require_turn(MARKED, plan.turn)
         pause_tables(pipeline, advanced.failed)
+    if advanced.others:
+        pipeline.ledger.replace_cuts([mark.window for mark in advanced.others], advanced.others, turn=plan.turn)
     if not plan.selection.whole:
         if advanced.failed:  # the windows of these marks lack the tables from now on
             stored = pipeline.ledger.cuts(plan.windows)

@@ -61,7 +61,8 @@ class FormatTraits:
     column, as in MySQL; in tables with a schema they never are. ``rows_apart`` says that each row of a binlog event is a message
     of its own. ``fraction_digits`` are the digits of a fraction of a second that messages carry: 3 in DTS Avro. ``roles`` are
     those that a configuration may name fields for, where no vendor's document fixes them: ``("operation", "table")``; such a
-    format takes a framing, too. ``clock_zone`` is the zone of clocks that name none, where the configuration names none either.
+    format takes a framing, too. ``changed_only`` says that old rows have changed columns alone, and may leave out NULL.
+    ``clock_zone`` is the zone of clocks that name none, where the configuration names none either.
     """
 
     kind: str
@@ -73,6 +74,7 @@ class FormatTraits:
     fraction_digits: int = 6
     roles: tuple[str, ...] = ()
     clock_zone: str = CLOCK_ZONE
+    changed_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

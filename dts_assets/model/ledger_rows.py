@@ -359,7 +359,10 @@ class TableShapeRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """Something that could not be used, with its bytes; ``stage`` is ``entries`` or ``tables``."""
+    """Something that could not be used, with its bytes; ``stage`` is ``entries``, ``tables`` or ``snapshot``.
+
+    ``table`` is known in stage ``snapshot`` alone.
+    """
 
     kafka_partition: int
     window_start: datetime
@@ -369,6 +372,7 @@ class QuarantineRow:
     reason: Reason
     detail: str
     payload: bytes | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

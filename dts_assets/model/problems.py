@@ -65,6 +65,8 @@ class Reason(StrEnum):
     """A message of the format from a source of which the vendor documents no such messages."""
     TOO_LARGE = "too_large"
     """Input that takes far more memory than it has bytes, or a set beyond a gibibyte."""
+    AMBIGUOUS = "ambiguous"
+    """A change of a table without a key that may mean several different rows of its snapshot."""
     UNEXPECTED = "unexpected"
     """An error of decoding that this code does not expect.
 

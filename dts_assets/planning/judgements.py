@@ -5,7 +5,7 @@ The checks in Dagster, the command ``run`` with its exit code, and ``inspect`` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,7 +13,11 @@ from dts_assets.model.delivery import MOST_NAMED
 from dts_assets.model.ledger_rows import Cut, IngestWindow, MissingTable, WindowTable
 from dts_assets.model.problems import Completeness, Problem, ProblemCode
 from dts_assets.model.spans import partition_key
-from dts_assets.model.windows import ClosedBy
+from dts_assets.model.windows import ClosedBy, Window
+from dts_assets.planning.topic_marks import row_inputs
+
+AMBIGUOUS_CHANGES = "changes may mean several rows of a table without a key: see quarantine, stage snapshot"
+"""The problem of changes that snapshots did not apply; their number stands before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,41 @@ def with_quarantined(mark: Cut, entries: int) -> Cut:
         return mark
     problem = Problem(ProblemCode.QUARANTINED, None, None, f"{entries} entries of tables are in quarantine")
     return replace(mark, completeness=Completeness.INCOMPLETE, problems=(*mark.problems, problem))
+
+
+def with_ambiguous(mark: Cut, changes: int) -> Cut:
+    """Return a mark that names changes which snapshots did not apply, since they may mean several rows."""
+    if not changes:
+        return mark
+    problem = Problem(ProblemCode.QUARANTINED, None, None, f"{changes} {AMBIGUOUS_CHANGES}")
+    return replace(mark, completeness=Completeness.INCOMPLETE, problems=(*mark.problems, problem))
+
+
+def names_ambiguous(mark: Cut) -> bool:
+    """Return whether a mark names changes that snapshots did not apply."""
+    return any(map(_is_ambiguous, mark.problems))
+
+
+def _is_ambiguous(problem: Problem) -> bool:
+    return problem.code is ProblemCode.QUARANTINED and problem.detail.endswith(AMBIGUOUS_CHANGES)
+
+
+def corrected_marks(
+    stored: Iterable[Cut], changes: Mapping[datetime, int], *, without: Collection[Window] = ()
+) -> tuple[Cut, ...]:
+    """Return the stored marks that name another number of ambiguous changes than their windows have, corrected.
+
+    ``changes`` are those of now by window start. The next run judges such a window again, as if its proof had changed; until then
+    one that was incomplete stays so. Marks of windows ``without`` are left out.
+    """
+    found = []
+    for mark in stored:
+        count = changes.get(mark.window.start, 0)
+        others = tuple(one for one in mark.problems if not _is_ambiguous(one))
+        now = with_ambiguous(replace(mark, problems=others), count)
+        if mark.window not in without and now.problems != mark.problems:
+            found.append(replace(now, inputs=tuple(sorted(row_inputs(mark.inputs)))))
+    return tuple(found)
 
 
 def group_by_window(rows: Iterable[WindowTable]) -> dict[datetime, list[WindowTable]]:

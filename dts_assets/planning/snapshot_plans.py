@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -61,7 +61,8 @@ class SnapshotState:
     None where it has all columns that events told. ``followed`` is the text of
     :func:`~dts_assets.stages.history_statements.statements_text` for the statements that a history follows, and
     ``followed_columns`` the digest of the columns that its changelog had then. ``passed`` is the text of the rules that the rows
-    of its changelogs have passed because of the tables that they reach.
+    of its changelogs have passed because of the tables that they reach. ``ambiguous`` counts the changes that may mean several
+    different rows of a table without a key: each has a row in quarantine.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -82,6 +83,7 @@ class SnapshotState:
     followed: str = ""
     followed_columns: str = ""
     passed: str = ""
+    ambiguous: int = 0
 
     @property
     def reads_from(self) -> datetime | None:
@@ -115,6 +117,7 @@ class SnapshotState:
                 "followed": self.followed,
                 "followed_columns": self.followed_columns,
                 "passed": self.passed,
+                "ambiguous": self.ambiguous,
             }
         )
 
@@ -134,7 +137,7 @@ class SnapshotState:
             Frontier(window, whole_until, cut), applied, raw["changelog_snapshot"], raw["truncated"], raw["chain"], raw["unfit"],
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
             tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
-            raw.get("followed", ""), raw.get("followed_columns", ""), raw.get("passed", ""),
+            raw.get("followed", ""), raw.get("followed_columns", ""), raw.get("passed", ""), raw.get("ambiguous", 0),
         )  # fmt: skip
 
 
@@ -204,6 +207,8 @@ def plan_snapshot(
     anew: bool = False,
     added: tuple[str, ...] = (),
     told: Iterable[KeyPeriod] | None = None,
+    has_key: bool = True,
+    sends_parts: bool = False,
 ) -> SnapshotPlan:
     """Return the work that brings a snapshot from ``before`` to ``after``.
 
@@ -219,6 +224,8 @@ def plan_snapshot(
         added: The columns that the snapshot has on request.
         told: The primary keys that all windows of the table tell. None stands for those of ``before`` and ``windows``, which are
             enough where the plan does not doubt them.
+        has_key: Whether rows are found by a key, and not by the columns that changes send.
+        sends_parts: Whether changes may send a part of their row without lacking a column.
     """
     stats = {window.window_start: window for window in windows if window.has_rows or window.statements}
     held = [window for window in stats.values() if after.holds(window.window_start, window.first)]
@@ -253,12 +260,14 @@ def plan_snapshot(
         followed_columns=before.followed_columns,
         passed=before.passed,
     )
+    by_parts = not has_key and (state.absent or sends_parts)
     rebuilds = (
         anew
         or any(stats[start].truncations for start in newer)
-        # Keys are computed again by one key of the table, and rows may have been found by several.
-        or ((state.truncated or len(keys) > 1) and (bool(touched) or suspect))
+        # Keys are computed again by one key of the table, and rows may have been found by several, or by parts of them.
+        or ((state.truncated or len(keys) > 1 or by_parts) and (bool(touched) or suspect))
     )
+    state = replace(state, ambiguous=0 if rebuilds else before.ambiguous)
     return SnapshotPlan(
         state=state,
         newer=tuple(start for start in newer if start not in touched),

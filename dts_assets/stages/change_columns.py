@@ -54,7 +54,9 @@ class RowShape:
     the table is a history, which has every version of a row. ``added`` names the columns that a snapshot has on request,
     ``shards`` those that tell the shard of a row in a merged table. ``followed`` has the columns by all schemas of the changes;
     None where they have one. ``judged`` is the row filter of changes that nobody could judge before; None without one.
-    ``relaxes`` says that documents stand there in the relaxed form of Extended JSON.
+    ``relaxes`` says that documents stand there in the relaxed form of Extended JSON. Of a table without a key ``changed_only``
+    says that an old row has its changed columns alone, beside values that are the new row's or NULL, and ``null_if_unsent`` that
+    NULL in an old row may stand for a value that was not sent.
     """
 
     columns: tuple[Column, ...]
@@ -67,6 +69,8 @@ class RowShape:
     followed: FollowedColumns | None = None
     judged: StoredFilter | None = None
     relaxes: bool = False
+    changed_only: bool = False
+    null_if_unsent: bool = False
 
     @classmethod
     def of(
@@ -82,10 +86,25 @@ class RowShape:
         followed: FollowedColumns | None = None,
         judged: StoredFilter | None = None,
         relaxes: bool = False,
+        changed_only: bool = False,
+        null_if_unsent: bool = False,
     ) -> RowShape:
         """Return the shape of a table; the rows of a bag are always told apart by texts, too."""
         unfit = unfit or not has_key(columns)
-        return cls(columns, names, schema, unfit, versions, added, shards, followed, judged, relaxes)
+        return cls(
+            columns,
+            names,
+            schema,
+            unfit,
+            versions,
+            added,
+            shards,
+            followed,
+            judged,
+            relaxes,
+            changed_only,
+            null_if_unsent,
+        )
 
     @property
     def documents(self) -> int | None:

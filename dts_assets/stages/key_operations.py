@@ -3,15 +3,12 @@
 A change *takes* a key (insert, update, full-load read) or *leaves* one (delete, and the old key of an update that moves its row).
 The last operation on a key decides whether its row lives and what it holds. Rows that stand in a snapshot already are operations,
 too, older than any change.
-
-A server with minimal row images does not send the key of an updated row that kept it: it is the old image's. Canal's old image
-has changed columns only: what it lacks is the new image's.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +27,12 @@ from dts_assets.stages.change_columns import (
     microseconds,
     times_of,
 )
+from dts_assets.stages.change_keys import key_columns, key_of, lacks_old_values, lacks_values
 from dts_assets.stages.judging_marks import judging_marks
 from dts_assets.stages.keys import Hashes, Mask, Numbers, among_sorted, as_mask, as_numbers, differ, hash_keys
+from dts_assets.stages.row_patterns import RowPatterns
 from dts_assets.stages.row_places import POSITION, places_in, positions_of
+from dts_assets.stages.sent_columns import CHANGE, sent_marks
 from dts_assets.stages.shard_truncations import next_truncations
 from dts_assets.stages.stored_images import IMAGES
 from dts_assets.stages.unknown_values import unknown_masks
@@ -54,9 +54,9 @@ class Operations:
     the key and the hash of the ``other`` key where the row moves and lacks columns, else null. For a history it has ``op``, too,
     the ``time`` of the change in microseconds, and ``ended`` of a version that stands and has ended: no row is left at its key.
     With soft deletes an operation that leaves a key has a row, too: the one that was deleted. Some operations are ``ambiguous``:
-    their change does not say all columns that tell its row apart, which are all columns in a bag. Of keys that no rule of servers
-    tells ``n0``, ... are the marks. Of a table with a row filter some are ``open``, and have further marks once they are judged
-    (``stages/judged_changes.py``).
+    their change does not say all columns of its key. In a bag some send a part of their row, and have the marks of
+    ``stages/sent_columns.py``. Of keys that no rule of servers tells ``n0``, ... are the marks. Of a table with a row filter some
+    are ``open``, and have further marks once they are judged (``stages/judged_changes.py``).
 
     ``rows`` has the columns that are not of the key by their places, ``v2``, then if some text or absence is told ``t2`` and
     ``a2``, if some value is told by no rule of servers ``n2``, and what the snapshot shows of the change.
@@ -172,7 +172,7 @@ def standing(rows: pa.RecordBatch, shape: RowShape, texts: Mapping[int, pa.Array
     ``texts`` has the source's texts of values that do not fit, by the place of their column.
     """
     count = rows.num_rows
-    keys = _key_columns(
+    keys = key_columns(
         shape, [rows.column(shape.names[place]) for place in shape.keys], [texts.get(n) for n in shape.keys]
     )
     place = {name: pa.array(np.full(count, -1 if name == "lineage" else 0, np.int64)) for name in _PLACE}
@@ -253,12 +253,16 @@ def joined(parts: Sequence[Operations]) -> Operations:
     """Return the operations of all parts, of which there is at least one, as one."""
     if len(parts) == 1:
         return parts[0]
-    before, touches = 0, []
+    before, changes, touches = 0, 0, []
     for part in parts:
         row = part.touches.schema.get_field_index("row")
-        moved = pc.add(part.touches.column("row"), before)
-        touches.append(part.touches.set_column(row, "row", moved))
+        mine = part.touches.set_column(row, "row", pc.add(part.touches.column("row"), before))
         before += part.rows.num_rows
+        if CHANGE in mine.schema.names:
+            at = mine.schema.get_field_index(CHANGE)
+            mine = mine.set_column(at, CHANGE, pc.add(mine.column(CHANGE), changes))
+            changes = (pc.max(mine.column(CHANGE)).as_py() or changes) + 1
+        touches.append(mine)
     return Operations(_one_after_another(touches), _one_after_another([part.rows for part in parts]))
 
 
@@ -277,17 +281,24 @@ def partial_moves(operations: Operations) -> tuple[Hashes, Hashes]:
     return operations.hashes("other")[moves], operations.hashes()[moves]
 
 
-def shared_out(operations: Operations, buckets: int, linked: Mapping[str, Hashes] | None = None) -> list[Operations]:
+def shared_out(
+    operations: Operations,
+    buckets: int,
+    linked: Mapping[str, Hashes] | None = None,
+    patterns: RowPatterns | None = None,
+) -> list[Operations]:
     """Return operations as shares, by the hashes of their keys.
 
     ``linked`` has keys between which rows move (``member``, sorted) and the number that all members of a group have
-    (``group``): they go to one share.
+    (``group``): they go to one share. All rows that fit one of the ``patterns`` go to the first share.
     """
     hashes = operations.hashes()
     if linked is not None and len(linked["member"]):
         at = np.minimum(np.searchsorted(linked["member"], hashes), len(linked["member"]) - 1)
         hashes = np.where(linked["member"][at] == hashes, linked["group"][at], hashes)
     bucket = hashes % np.uint64(buckets)
+    if patterns is not None:
+        bucket[patterns.fits(operations.keys)] = 0
     return [operations.chosen(bucket == np.uint64(number)) for number in range(buckets)]
 
 
@@ -295,14 +306,14 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
     """Return the operations without their rows, and the number of each one's change."""
     shape, rows = changes.shape, changes.rows
     deletes, updates = is_operation(rows, "delete"), is_operation(rows, "update")
-    new, old = _key_of(changes, "after", "before"), _key_of(changes, "before", "after")
-    untold = _lacks_old_values(changes)
+    new, old = key_of(changes, "after", "before"), key_of(changes, "before", "after")
+    unsent = lacks_old_values(changes)
     # A bag counts: one row goes and one comes, also where they are equal.
     moved = np.full(changes.count, shape.is_bag)
     for one, other in zip(old.values(), new.values(), strict=True):
         moved |= differ(one, other)
-    moved &= updates & changes.has_before
-    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | untold)
+    moved &= updates & (changes.has_before | shape.is_bag)
+    taking, leaving = np.flatnonzero(~deletes), np.flatnonzero(deletes | moved | unsent)
     source = np.concatenate([taking, leaving])
     place = dict(zip(POSITION, positions_of(rows), strict=True))
     place["piece"], place["row_number"] = (as_numbers(rows.column(name)) for name in ("kafka_partition", "row_number"))
@@ -316,8 +327,9 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
             for name in new
         },
     }
-    if untold.any():
-        touches["ambiguous"] = pa.array(untold[source])
+    if unsent.any():
+        touches["ambiguous"] = pa.array(unsent[source])
+    touches |= sent_marks(changes, taking, leaving)
     for number, column in enumerate(shape.keys):
         if any(changes.unknown(image, column) is not None for image in IMAGES):
             taken, left = (changes.unknown_key(image, column) for image in ("after", "before"))
@@ -327,65 +339,11 @@ def _touches(changes: Changes, *, hashed: bool) -> tuple[pa.RecordBatch, Numbers
         touches |= {"op": rows.column("op").take(pa.array(source)), "time": pa.array(times_of(rows)[source])}
     if hashed:
         at_new, at_old = hash_keys(list(new.values())), hash_keys(list(old.values()))
-        partial = moved & _lacks_values(changes) & (not shape.is_bag)
+        partial = moved & lacks_values(changes) & (not shape.is_bag)
         others = np.concatenate([at_old[taking], at_new[leaving]])
         touches["hash"] = pa.array(np.concatenate([at_new[taking], at_old[leaving]]))
         touches["other"] = pa.array(others, mask=~partial[source])
     return pa.RecordBatch.from_pydict(touches), source
-
-
-def _key_of(changes: Changes, image: str, other: str) -> dict[str, pa.Array]:
-    """Return the key of an image, with the ``other`` image's value where the image was not sent it."""
-    shape, values, texts = changes.shape, list[pa.Array](), list[pa.Array | None]()
-    for place in shape.keys:
-        value, text = changes.values(image, place), changes.texts(image, place)
-        absent = changes.absent(image, place)
-        if absent is not None:
-            mask = pa.array(absent)
-            value = pc.if_else(mask, changes.values(other, place), value)
-            others = changes.texts(other, place)
-            if text is not None or others is not None:
-                none = pa.nulls(changes.count, pa.string())
-                text = pc.if_else(mask, none if others is None else others, none if text is None else text)
-        values.append(value)
-        texts.append(text)
-    return _key_columns(shape, values, texts)
-
-
-def _key_columns(shape: RowShape, values: Sequence[pa.Array], texts: Sequence[pa.Array | None]) -> dict[str, pa.Array]:
-    found = {f"k{number}": value for number, value in enumerate(values)}
-    if shape.unfit:
-        count = len(values[0])
-        found |= {f"u{n}": pa.nulls(count, pa.string()) if text is None else text for n, text in enumerate(texts)}
-    return found
-
-
-def _lacks_values(changes: Changes) -> Mask:
-    """Return the changes whose new image lacks a column."""
-    return _any(changes, [changes.absent("after", place) for place in range(len(changes.shape.columns))])
-
-
-def _lacks_old_values(changes: Changes) -> Mask:
-    """Return the changes of a row of which neither image tells some column of its key.
-
-    In a bag these are all columns.
-    """
-    untold = []
-    for place in changes.shape.keys:
-        before, after = changes.absent("before", place), changes.absent("after", place)
-        if before is not None:
-            untold.append(before & (~changes.has_after if after is None else ~changes.has_after | after))
-    removes = is_operation(changes.rows, "delete") | is_operation(changes.rows, "update")
-    return _any(changes, untold) & changes.has_before & removes
-
-
-def _any(changes: Changes, masks: Iterable[Mask | None]) -> Mask:
-    """Return the changes that are in one of the masks."""
-    found = np.zeros(changes.count, np.bool_)
-    for mask in masks:
-        if mask is not None:
-            found |= mask
-    return found
 
 
 def _deletes_softly(changes: Changes, source: Numbers, takes: Mask) -> Mask:

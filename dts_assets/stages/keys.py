@@ -7,7 +7,7 @@ Arrow finds keys again exactly. Hashes of 64 bits stand for keys only where two 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -31,6 +31,26 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _BITS_OF_A_VALUE = 64
 _MOST_BITS = 24
 """The most bits of a sieve, as a power of two: 16 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest value of a column in stored rows, which may be NULL, too."""
+
+    least: pa.Scalar
+    greatest: pa.Scalar
+    may_be_null: bool
+
+    def reach(self, values: pa.Array) -> bool:
+        """Tell whether a row may have one of some values, of which NULL may be one."""
+        if self.may_be_null and values.null_count:
+            return True
+        between = pc.and_(pc.greater_equal(values, self.least), pc.less_equal(values, self.greatest))
+        return bool(pc.any(between).as_py())
+
+
+BoundsOf: TypeAlias = Callable[[int], Bounds | None]
+"""The bounds of a column of keys, by its number; None where they are not known."""
 
 
 class Keys:
@@ -82,11 +102,10 @@ class Keys:
             found &= (at >= 0) & (distinct[codes] == combined)
         return found
 
-    def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
-        """Tell whether the first value of some key may lie between two values of its type."""
-        values = self._dictionaries[0]
-        between = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, greatest))
-        return bool(values.null_count or pc.any(between).as_py())
+    def reach(self, bounds_of: BoundsOf) -> bool:
+        """Tell whether a row within bounds may have one of these keys."""
+        known = ((bounds_of(number), values) for number, values in enumerate(self._dictionaries))
+        return all(bounds is None or bounds.reach(values) for bounds, values in known)
 
 
 def _indices(encoded: pa.DictionaryArray) -> Numbers:

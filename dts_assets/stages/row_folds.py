@@ -26,6 +26,7 @@ from dts_assets.stages.bags import left_rows, without_ambiguous
 from dts_assets.stages.change_columns import RowShape
 from dts_assets.stages.key_operations import Operations
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
+from dts_assets.stages.matched_rows import with_matched
 from dts_assets.stages.row_places import POSITION
 from dts_assets.stages.snapshot_in_arrow import invalid_texts
 from dts_assets.stages.sql_text import with_nulls
@@ -39,11 +40,14 @@ NOWHERE = -1
 class MadeRows:
     """The rows that operations make, and the removals of a bag that removed nothing.
 
-    Where some value of a snapshot is told by no rule of servers, rows are marked (:mod:`dts_assets.stages.unknown_values`).
+    ``ambiguous`` has the changes among these that may mean several different rows, as
+    :data:`~dts_assets.stages.matched_rows.AMBIGUOUS` says; it is None without any. Where some value of a snapshot is told by no
+    rule of servers, rows are marked (:mod:`dts_assets.stages.unknown_values`).
     """
 
     rows: pa.RecordBatch
     not_removed: NotRemoved = ALL_REMOVED
+    ambiguous: pa.RecordBatch | None = None
 
 
 def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = False) -> MadeRows:
@@ -52,15 +56,18 @@ def living_rows(operations: Operations, shape: RowShape, *, fold_absent: bool = 
     There is one for each key that is taken last. ``fold_absent`` says that some change may lack columns.
     """
     operations, ambiguous = without_ambiguous(operations)
+    matched = with_matched(operations, shape)
+    operations = matched.operations
     codes = Keys(operations.keys).codes
     if shape.is_bag:
-        counts = left_rows(operations, codes)
-        found, unmatched = Found(counts.left, operations.row_numbers(counts.left), {}), counts.unmatched
+        left = left_rows(operations, codes)
+        found, unmatched = Found(left.left, operations.row_numbers(left.left), {}), left.unmatched
     else:
         found, unmatched = _folded(operations, codes, shape) if fold_absent else _last(operations, codes), 0
     columns = values_of(operations, found, shape)
     columns |= {name: operations.rows.column(name).take(pa.array(found.rows)) for name in shape.shown}
-    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous, found.unseen))
+    counts = NotRemoved(unmatched, ambiguous, found.unseen) + matched.not_removed
+    return MadeRows(in_schema(columns, shape), counts, matched.ambiguous)
 
 
 def values_of(

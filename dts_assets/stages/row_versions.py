@@ -24,6 +24,7 @@ from dts_assets.stages.document_updates import with_documents
 from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import Operations, begin_of, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.matched_rows import with_matched
 from dts_assets.stages.row_folds import Found, MadeRows, by_key_in_order, in_schema, last_sent, values_of
 from dts_assets.stages.row_places import POSITION
 
@@ -59,6 +60,8 @@ def versions_of(
     """
     operations, missed = with_documents(operations, shape, truncations)
     operations, ambiguous = without_ambiguous(judged(operations, shape, truncations))
+    matched = with_matched(operations, shape, truncations)
+    operations = matched.operations
     codes = Keys(operations.keys).codes
     eras = eras_of(operations, truncations, shape.shard_keys)
     groups = codes * (len(truncations) + 1) + eras
@@ -89,7 +92,8 @@ def versions_of(
     columns["_valid_to_position"] = _as_positions(
         [one[ended_at] if len(one) else ended_at for one in known], ended_at == _OPEN, shape, "_valid_to_position"
     )
-    return MadeRows(in_schema(columns, shape), NotRemoved(ends.unmatched, ambiguous, found.unseen) + missed)
+    not_removed = NotRemoved(ends.unmatched, ambiguous, found.unseen) + missed + matched.not_removed
+    return MadeRows(in_schema(columns, shape), not_removed)
 
 
 def _next(operations: Operations, groups: Numbers, eras: Numbers, truncations: Sequence[Truncation]) -> _Ends:

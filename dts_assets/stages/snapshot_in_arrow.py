@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 
 from dts_assets.stages.change_columns import NO_TIME, RowShape
 from dts_assets.stages.key_operations import Operations
-from dts_assets.stages.keys import Hashes, Keys, Mask, among_sorted, as_mask, hash_keys
+from dts_assets.stages.keys import BoundsOf, Hashes, Keys, Mask, among_sorted, as_mask, hash_keys
 from dts_assets.stages.moved_rows import connected
+from dts_assets.stages.row_patterns import NO_PATTERNS, RowPatterns, partial_rows, patterns_of_old_rows
+from dts_assets.stages.sent_columns import marks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,20 @@ class Touched:
 
     Two keys may have one hash. Both are computed again then, which costs time and changes nothing. ``since`` is the least time
     of the changes in microseconds, where they are for a history: a version that ended later gives its time to the next one.
-    ``all`` stands for all keys.
+    ``all`` stands for all keys. In a bag ``patterns`` stand for the rows that changes may mean which send a part of them.
     """
 
     keys: Keys | None
     again: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
     since: int = NO_TIME
     all: bool = False
+    patterns: RowPatterns = NO_PATTERNS
 
-    def reach(self, least: pa.Scalar, greatest: pa.Scalar) -> bool:
-        """Tell whether the first value of a touched key may lie between two values."""
-        return self.all or bool(len(self.again)) or (self.keys is not None and self.keys.reach(least, greatest))
+    def reach(self, bounds_of: BoundsOf) -> bool:
+        """Tell whether changes may touch a row within bounds."""
+        if self.all or len(self.again):
+            return True
+        return (self.keys is not None and self.keys.reach(bounds_of)) or self.patterns.reach(bounds_of)
 
     def rows(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that changes touch."""
@@ -47,8 +52,9 @@ class Touched:
 
     def named(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that a change names, or that is computed again."""
-        again = self.rows_again(keys)
-        return again if self.keys is None else self.keys.among(keys) | again
+        found = self.rows_again(keys)
+        found = found if self.keys is None else self.keys.among(keys) | found
+        return self.patterns.fits(keys) | found if self.patterns.patterns else found
 
     def rows_again(self, keys: Sequence[pa.Array]) -> Mask:
         """Tell which rows have a key that is computed again."""
@@ -114,11 +120,18 @@ def with_linked(hashes: Hashes, linked: Mapping[str, Hashes]) -> Hashes:
 
 
 def touched_keys(parts: Sequence[Operations], again: Hashes | None = None) -> Touched:
-    """Return the keys that operations touch."""
-    columns = [pa.concat_arrays(list(some)) for some in zip(*(part.keys for part in parts), strict=True)]
+    """Return the keys that operations touch. Rows that an operation sends in part are known by patterns alone."""
+    columns = [pa.concat_arrays(list(some)) for some in zip(*map(_whole_keys, parts), strict=True)]
     times = [int(part.numbers("time").min()) for part in parts if part.count and "time" in part.touches.schema.names]
     return Touched(
         Keys(columns) if columns else None,
         np.zeros(0, np.uint64) if again is None else again,
         min(times, default=NO_TIME),
+        patterns=RowPatterns.joined(patterns_of_old_rows(part.touches, part.keys, ~part.takes) for part in parts),
     )
+
+
+def _whole_keys(part: Operations) -> list[pa.Array]:
+    """Return the keys of the operations that send them whole."""
+    marks = marks_of(part.touches)
+    return part.keys if marks is None else [column.filter(pa.array(~partial_rows(marks))) for column in part.keys]

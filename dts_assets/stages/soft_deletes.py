@@ -20,6 +20,7 @@ from dts_assets.stages.bags import left_rows, without_ambiguous
 from dts_assets.stages.change_columns import RowShape, Truncation
 from dts_assets.stages.key_operations import Operations, eras_of
 from dts_assets.stages.keys import Keys, Mask, Numbers, as_mask
+from dts_assets.stages.matched_rows import with_matched
 from dts_assets.stages.row_folds import (
     NOWHERE,
     Found,
@@ -42,6 +43,8 @@ def rows_with_deleted(
     positions, ``fold_absent`` says that some change may lack columns.
     """
     operations, ambiguous = without_ambiguous(operations)
+    matched = with_matched(operations, shape, truncations)
+    operations = matched.operations
     codes, eras, unmatched = Keys(operations.keys).codes, eras_of(operations, truncations, shape.shard_keys), 0
     groups = codes * (len(truncations) + 1) + eras
     if shape.is_bag:
@@ -63,7 +66,8 @@ def rows_with_deleted(
         times = np.array([one.event_time for one in truncations], np.int64)
         ends = pa.array(times[np.minimum(eras[chosen], len(truncations) - 1)]).cast(columns[DELETED_AT].type)
         columns[DELETED_AT] = pc.if_else(pa.array(emptied), ends, columns[DELETED_AT])
-    return MadeRows(in_schema(columns, shape), NotRemoved(unmatched, ambiguous, found.unseen))
+    not_removed = NotRemoved(unmatched, ambiguous, found.unseen) + matched.not_removed
+    return MadeRows(in_schema(columns, shape), not_removed, matched.ambiguous)
 
 
 def _sent(

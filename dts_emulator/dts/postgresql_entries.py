@@ -121,7 +121,7 @@ class PostgresqlEncoder(EntryEncoder):
         if change.old is None:  # the key is as it was, and nothing else of the old row is logged
             if self._own.old_key == "none":
                 return None
-            known = {cell.name: cell for cell in change.new or () if cell.name in columns.key}
+            known = {cell.name: cell for cell in change.new or () if cell.name in columns.identity}
         beside = pb.Data() if columns.is_whole or self._own.old_key == "nil" else _NA
         return [self._data(known[one.name]) if one.name in known else beside for one in told]
 

@@ -56,10 +56,17 @@ class Transaction:
 class TableColumns:
     """The columns of a table in the catalog: pairs of name and type, and the primary key.
 
-    ``is_whole`` says that the replica identity is the whole row. ``declared`` has the types with their lengths.
+    ``is_whole`` says that the replica identity is the whole row. ``declared`` has the types with their lengths. ``index`` are the
+    columns of the index that is the replica identity; none where it is no index that somebody chose.
     """
 
     columns: tuple[tuple[str, str], ...]
     key: tuple[str, ...]
     is_whole: bool
     declared: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that are logged of an old row."""
+        return self.index or self.key

@@ -18,10 +18,11 @@ _CHANGES = (
 )
 _TABLES = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_type(a.atttypid, a.atttypmod),
-  c.relreplident = 'f', coalesce(i.indisprimary, false)
+  c.relreplident = 'f', coalesce(i.indisprimary, false), c.relreplident = 'i' AND r.indrelid IS NOT NULL
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)
+LEFT JOIN pg_index r ON r.indrelid = c.oid AND r.indisreplident AND a.attnum = ANY (r.indkey)
 WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 ORDER BY n.nspname, c.relname, a.attnum
 """
@@ -51,13 +52,22 @@ class Slot:
         keys: dict[tuple[str, str], list[str]] = {}
         declared: dict[tuple[str, str], list[str]] = {}
         whole: dict[tuple[str, str], bool] = {}
-        for schema, table, name, kind, declaration, is_whole, is_key in self._cursor.fetchall():
+        index: dict[tuple[str, str], list[str]] = {}
+        for schema, table, name, kind, declaration, is_whole, is_key, is_told in self._cursor.fetchall():
             columns.setdefault((schema, table), []).append((name, kind))
             declared.setdefault((schema, table), []).append(declaration)
             whole[schema, table] = is_whole
             if is_key:
                 keys.setdefault((schema, table), []).append(name)
+            if is_told:
+                index.setdefault((schema, table), []).append(name)
         return {
-            table: TableColumns(tuple(some), tuple(keys.get(table, ())), whole[table], tuple(declared[table]))
+            table: TableColumns(
+                tuple(some),
+                tuple(keys.get(table, ())),
+                whole[table],
+                tuple(declared[table]),
+                tuple(index.get(table, ())),
+            )
             for table, some in columns.items()
         }

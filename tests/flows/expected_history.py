@@ -150,10 +150,11 @@ class Replayed(Protocol):
 
 
 def is_ambiguous(row: Row, columns: Sequence[Column]) -> bool:
-    """Whether a change does not tell the row that goes, by its key or else by all columns."""
+    """Whether a change does not tell the key of the row that goes. Without a key the model needs whole old rows."""
     if row["before"] is None or row["op"] not in ("update", "delete"):
         return False
-    absent, telling = set(row["absent"] or ()), [column for column in columns if column.is_key] or columns
+    absent, telling = set(row["absent"] or ()), [column for column in columns if column.is_key]
+    assert telling or not any(one.startswith("before.") for one in absent), "rows are found by parts of them elsewhere"
     return any(
         f"before.{one.name}" in absent and (row["after"] is None or f"after.{one.name}" in absent) for one in telling
     )

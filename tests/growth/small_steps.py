@@ -39,6 +39,7 @@ from tests.growth.history_steps import HISTORY_STEPS
 from tests.growth.hostile_records import SCHEMA
 from tests.growth.hostile_streams import DTS
 from tests.growth.key_steps import KEY_STEPS
+from tests.growth.keyless_steps import KEYLESS_STEPS
 from tests.growth.long_histories import Case
 from tests.growth.partial_steps import PARTIAL_STEPS
 from tests.growth.policy_steps import POLICY_STEPS
@@ -312,6 +313,7 @@ STEPS = _all(
     PROOF_STEPS,
     KEY_STEPS,
     PARTIAL_STEPS,
+    KEYLESS_STEPS,
     SUM_STEPS,
     TRANSACTION_STEPS,
     _STEPS,

@@ -15,6 +15,7 @@ from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape, 
 from dts_assets.stages.judged_changes import judged
 from dts_assets.stages.key_operations import Operations, joined, operations_of, partial_moves, shared_out, standing
 from dts_assets.stages.row_folds import last_operations, living_rows
+from dts_assets.stages.row_patterns import RowPatterns, patterns_of_changes
 from dts_assets.stages.snapshot_in_arrow import Touched, keys_of_rows, linked_keys, text_of, touched_keys, with_linked
 from dts_assets.stages.soft_deletes import rows_with_deleted
 from tests.stages.worlds import COLUMNS, HOUR, START, Change, Key, Row, Shown
@@ -94,9 +95,10 @@ def parts_of(
 
 
 def shared(parts: Sequence[Operations], all_of: Sequence[Operations], shares: int) -> Iterator[Operations]:
-    """Operations as tasks get them that share keys out, through bytes; moves of ``all_of`` link keys."""
+    """Operations as tasks get them that share keys out, through bytes; changes of ``all_of`` keep rows together."""
     linked = linked_keys(partial_moves(part) for part in all_of)
-    pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked)] for part in parts]
+    patterns = RowPatterns.joined(patterns_of_changes(part.touches, part.keys) for part in all_of)
+    pieces = [[piece.to_bytes() for piece in shared_out(part, shares, linked, patterns)] for part in parts]
     for share in zip(*pieces, strict=True):
         yield joined([Operations.of_bytes(piece) for piece in share])
 

@@ -15,8 +15,6 @@ from dts_assets.stages.change_columns import Counted, RowShape
 from dts_assets.stages.key_operations import joined
 from dts_assets.stages.row_folds import living_rows
 from tests.stages.merging import ALL, NAMES, SNAPSHOT, again, batch, merged, parts_of, stored
-from tests.stages.versioning import BAG as VERSIONS
-from tests.stages.versioning import NOTHING, advanced
 from tests.stages.worlds import COLUMNS, HOUR, START, Change, Row, at
 from tests.tiers import times
 
@@ -70,46 +68,16 @@ def test_a_bag_holds_what_the_database_holds(seed: int) -> None:
     assert whole(merged(first, later, counted, shape=BAG, fold_absent=True)) == whole(once)
 
 
-def _unlike(one: Change) -> set[str]:
-    """The columns that an update changes."""
-    names = [column.name for column in COLUMNS]
-    if one.before is None or one.after is None:
-        return set(names)
-    return {name for name, old, new in zip(names, one.before, one.after, strict=True) if old != new}
-
-
 @pytest.mark.parametrize("seed", range(times(20, 300)))
-def test_what_one_image_lacks_is_the_others(seed: int) -> None:
+def test_what_the_new_image_lacks_is_the_old_ones(seed: int) -> None:
     chance = random.Random(seed)
     changes, rows = history(seed, 40)
+    names = [column.name for column in COLUMNS]
     some = []
     for one in changes:
-        lacks = tuple(column.name for column in COLUMNS if column.name not in _unlike(one) and chance.random() < 0.5)
-        some.append(replace(one, unsent=lacks) if chance.random() < 0.5 else replace(one, absent=lacks))
+        pairs = zip(names, one.before or (), one.after or (), strict=False)
+        lacks = tuple(name for name, old, new in pairs if old == new and chance.random() < 0.5)
+        some.append(replace(one, absent=lacks))
     made = living_rows(joined(parts_of([batch(some)], shape=BAG)), BAG)
     assert held(made.rows) == rows
     assert made.not_removed.ambiguous == 0
-
-
-@pytest.mark.parametrize("shares", [1, 3])
-@pytest.mark.parametrize("seed", range(times(20, 300)))
-def test_a_change_that_does_not_tell_its_row_changes_nothing(seed: int, shares: int) -> None:
-    """Neither in a snapshot nor in a history, whether it comes at once or behind what stands."""
-    chance = random.Random(seed)
-    changes, _ = history(seed, 40)
-    vague = [
-        replace(one, unsent=("name",), absent=("name",) if one.after is not None else ())
-        if one.before is not None and chance.random() < 0.4
-        else one
-        for one in changes
-    ]
-    telling, cut = [one for one in vague if not one.unsent], seed % 40
-    nothing = stored([])
-    once = merged(nothing, [batch(telling)], shape=BAG, fold_absent=True)
-    first = merged(nothing, [batch(vague[:cut])], shape=BAG, fold_absent=True, shares=shares)
-    assert whole(merged(first, [batch(vague[cut:])], shape=BAG, fold_absent=True, shares=shares)) == whole(once)
-    versions = advanced(NOTHING, [batch(telling)], shape=VERSIONS)
-    begun = advanced(NOTHING, [batch(vague[:cut])], shape=VERSIONS, shares=shares)
-    assert whole(advanced(begun, [batch(vague[cut:])], shape=VERSIONS, shares=shares)) == whole(versions)
-    made = living_rows(joined(parts_of([batch(vague)], shape=BAG)), BAG)
-    assert made.not_removed.ambiguous == len(vague) - len(telling)

@@ -18,7 +18,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.planning.snapshot_plans import may_reach
 from dts_assets.stages.change_columns import Counted
 from dts_assets.stages.key_operations import Operations, least_position
-from dts_assets.stages.keys import NO_KEYS, DistinctKeys, Keys, hash_keys, twin_hashes
+from dts_assets.stages.keys import NO_KEYS, Bounds, DistinctKeys, Keys, hash_keys, twin_hashes
 from tests.stages.merging import ALL, batch, merged, parts_of, shown, stored
 from tests.stages.worlds import DOINGS, HOUR, START, Change, World, at
 from tests.tiers import times
@@ -106,7 +106,8 @@ def test_distinct_keys_are_compared_by_both_hashes(one: list[tuple[int, int]], o
 def test_keys_reach_a_row_group_that_may_hold_one(values: list[int | None], least: int, width: int) -> None:
     keys = Keys([pa.array(values, pa.int64()), pa.array(values, pa.int64())])
     expected = None in values or any(one is not None and least <= one <= least + width for one in values)
-    assert keys.reach(pa.scalar(least), pa.scalar(least + width)) == expected
+    bounds = Bounds(pa.scalar(least), pa.scalar(least + width), may_be_null=True)
+    assert keys.reach({0: bounds}.get) == keys.reach({1: bounds}.get) == expected
 
 
 def test_the_two_hashes_have_nothing_in_common() -> None:

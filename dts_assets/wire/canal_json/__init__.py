@@ -38,7 +38,12 @@ class CanalJson(FlatMessages):
 
     name: ClassVar[str] = "canal-json"
     traits: ClassVar[FormatTraits] = FormatTraits(
-        kind="json", evidence=frozenset(), order=ChangeOrder.ARRIVAL, ignores_case=True, clock_zone="Asia/Shanghai"
+        kind="json",
+        evidence=frozenset(),
+        order=ChangeOrder.ARRIVAL,
+        ignores_case=True,
+        clock_zone="Asia/Shanghai",
+        changed_only=True,
     )
 
     @classmethod

@@ -102,12 +102,7 @@ def test_what_happens_to_tables_that_get_other_names(recorder: LifeRecorder, nam
 
 
 SHORT_IN_MINIMAL = ("the key goes, comes and has other columns", "a table gets another name and no row since")
-BY_ANOTHER_KEY = "rows of one event replace each other in a table without a primary key"
-"""A script whose table has a UNIQUE key alone: minimal images tell rows by it, and removals are ambiguous (decision 0054)."""
-
-IN_MINIMAL = sorted(
-    {**SCRIPTS, **MOVES}.keys() - {BY_ANOTHER_KEY}, key=lambda name: (name not in SHORT_IN_MINIMAL, name)
-)
+IN_MINIMAL = sorted({**SCRIPTS, **MOVES}, key=lambda name: (name not in SHORT_IN_MINIMAL, name))
 
 
 @pytest.mark.more

@@ -1,0 +1,100 @@
+"""Tables of a real PostgreSQL without a primary key whose replica identity is an index: old rows tell its columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dts_assets.model.problems import Completeness, Reason
+from dts_emulator.dts.postgresql_options import PostgresqlDtsOptions
+from tests.dts_emulator.postgresql.followed_postgresql import (
+    Followed,
+    faults,
+    followed_postgresql,
+    followed_server,
+    recorded,
+    recorded_by_dts,
+)
+from tests.flows.harness import Harness
+from tests.tiers import times
+
+pytestmark = [pytest.mark.database, pytest.mark.more]
+
+CREATE = (
+    "CREATE TABLE t (note text, k int NOT NULL, part text NOT NULL, n int)", "CREATE UNIQUE INDEX t_k ON t (k, part)",
+    "ALTER TABLE t REPLICA IDENTITY USING INDEX t_k",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with followed_server() as url:
+        yield url
+
+
+@pytest.fixture
+def followed(server: str) -> Iterator[Followed]:
+    with followed_postgresql(server) as found:
+        yield found
+
+
+def statement(random: Random) -> str:
+    """What an application does next."""
+    note, n, part = random.choice(["'a'", "'b'", "NULL"]), random.choice(["1", "2", "NULL"]), random.choice("xy")
+    one, other = random.randrange(9), random.randrange(9, 40)
+    return random.choice(
+        [
+            f"INSERT INTO t VALUES ({note}, {one}, '{part}', {n}) ON CONFLICT DO NOTHING",
+            f"INSERT INTO t VALUES ({note}, {one}, '{part}', {n}) ON CONFLICT (k, part) DO UPDATE SET n = {n}",
+            f"UPDATE t SET n = {n} WHERE k = {one}",
+            f"UPDATE t SET k = {other}, note = {note} WHERE k = {one} AND NOT EXISTS (SELECT FROM t WHERE k = {other})",
+            f"DELETE FROM t WHERE k = {one} OR k > 30",
+        ]
+    )
+
+
+def lived(followed: Followed, seed: int) -> None:
+    random = Random(seed)
+    followed.run(*CREATE, *(statement(random) for _ in range(times(150, 400))))
+    followed.read()
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_columns_of_the_index_find_the_row(followed: Followed, tmp_path: Path, *, backwards: bool) -> None:
+    lived(followed, 1)
+    harness = recorded_by_dts(followed, tmp_path, PostgresqlDtsOptions())
+    harness.raw()
+    harness.entries()
+    windows = sorted({row.window for row in harness.pipeline.ledger.windows()}, reverse=backwards)
+    assert len(windows) > 1
+    for window in windows:
+        harness.tables_of([window])
+    harness.settle()
+    assert not (wrong := faults(harness, followed)), "\n".join(wrong)
+    assert not harness.pipeline.ledger.quarantine()
+
+
+def assert_named(harness: Harness) -> None:
+    """Each change that tells too little has a row in quarantine, and its window is incomplete."""
+    harness.settle()
+    rows = harness.pipeline.ledger.quarantine()
+    assert {(row.stage, row.reason) for row in rows} == {("snapshot", Reason.AMBIGUOUS)}
+    concerned = {row.window_start for row in rows}
+    cuts = harness.pipeline.ledger.cuts()
+    assert {row.window.start for row in cuts if row.completeness is Completeness.INCOMPLETE} == concerned
+
+
+@pytest.mark.parametrize("old_key", ["nil", "none"])
+def test_old_rows_that_may_tell_less_than_they_seem_to_are_named(
+    followed: Followed, tmp_path: Path, old_key: str
+) -> None:
+    lived(followed, 2)
+    assert_named(recorded_by_dts(followed, tmp_path, PostgresqlDtsOptions(old_key=old_key)))  # type: ignore[arg-type]
+
+
+def test_an_update_of_drs_that_keeps_the_index_tells_no_old_row(followed: Followed, tmp_path: Path) -> None:
+    lived(followed, 3)
+    assert_named(recorded(followed, tmp_path))
