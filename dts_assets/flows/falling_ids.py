@@ -5,8 +5,9 @@ The answers stand in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -19,13 +20,13 @@ from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
 from dts_assets.model.formats import ChangeOrder
 from dts_assets.model.ledger_rows import Comparison, IngestWindow
-from dts_assets.model.lives import Fall
 from dts_assets.model.spans import Cell
-from dts_assets.planning.message_lives import PartitionLives, find_lives, follow_ids
+from dts_assets.planning.message_lives import find_lives, follow_ids
+from dts_assets.planning.parts_elsewhere import PartsElsewhere
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
-from dts_assets.store.commit import Rectangle
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import read_batches
+from dts_assets.store.stored_files import StoredFile
 from dts_assets.wire.format import WireFormat
 
 
@@ -33,7 +34,7 @@ from dts_assets.wire.format import WireFormat
 class CompareTask:
     """The falls of ids of one Kafka partition, decided one after the other.
 
-    Each answer is a part of the next question.
+    Each answer is a part of the next question. ``rows`` are those of all Kafka partitions.
     """
 
     kafka_partition: int
@@ -59,11 +60,16 @@ def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Prog
     undecided = [one for one in lives.values() if one.undecided is not None]
     if not undecided:
         return
-    compared = (part.cell for one in undecided if one.undecided for life in one.undecided.lives for part in life)
+    compared = (
+        part.cell for one in undecided if one.undecided for part in chain(*one.undecided.lives, one.undecided.elsewhere)
+    )
     refuse_removed_entries(
         pipeline, compared, consequence="messages whose ids begin again cannot be compared with them"
     )
-    tasks = [_task(pipeline, one, rows, known) for one in undecided]
+    files = files_of_cells(
+        pipeline, pipeline.lake.data_files(pipeline.path("entries")), {row.cell: row for row in rows}
+    )
+    tasks = [_task(pipeline, one.kafka_partition, rows, known, files) for one in undecided]
     progress(f"identity: ids fall in {len(tasks)} Kafka partitions; comparing contents")
     watched = Watched("identity", "Kafka partitions", of_bytes, progress)
     results = run_tasks(spark(), tasks, decide_falls, weight=lambda task: len(task.files), watched=watched)
@@ -74,17 +80,15 @@ def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Prog
 
 
 def _task(
-    pipeline: Pipeline, lives: PartitionLives, rows: Iterable[IngestWindow], known: Iterable[Comparison]
+    pipeline: Pipeline,
+    partition: int,
+    rows: Sequence[IngestWindow],
+    known: Iterable[Comparison],
+    files: Mapping[Cell, Sequence[StoredFile]],
 ) -> CompareTask:
-    partition = lives.kafka_partition
-    mine = sorted((row for row in rows if row.kafka_partition == partition), key=lambda row: (row.epoch, row.window))
-    rectangle: Rectangle = {"kafka_partition": {partition}}
-    files = files_of_cells(
-        pipeline, pipeline.lake.data_files(pipeline.path("entries"), rectangle), {row.cell: row for row in mine}
-    )
     return CompareTask(
         partition,
-        tuple(mine),
+        tuple(rows),
         tuple(one for one in known if one.kafka_partition == partition),
         {cell: tuple(file.path for file in some) for cell, some in files.items()},
         pipeline.format,
@@ -99,13 +103,12 @@ def decide_falls(task: CompareTask, _attempt: str) -> tuple[Comparison, ...]:
         return read_batches(task.entries_store, task.files.get(cell, ()), CONTENT_COLUMNS)
 
     known = {one.inputs: one for one in task.known}
+    rows = [row for row in task.rows if row.kafka_partition == task.kafka_partition]
+    rows.sort(key=lambda row: (row.epoch, row.window))
+    elsewhere = PartsElsewhere(task.rows)
     found: list[Comparison] = []
-    while (fall := _next(task, known)) is not None:
+    while (fall := follow_ids(task.kafka_partition, rows, known, elsewhere=elsewhere).undecided) is not None:
         answer = compare(fall, read, task.format)
         known[answer.inputs] = answer
         found.append(answer)
     return tuple(found)
-
-
-def _next(task: CompareTask, known: Mapping[str, Comparison]) -> Fall | None:
-    return follow_ids(task.kafka_partition, task.rows, known).undecided

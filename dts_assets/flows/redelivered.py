@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dts_assets.flows.copies_elsewhere import find_copies_elsewhere
 from dts_assets.flows.open_windows import files_of_cells
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered_tasks import IdentityResult, IdentityTask, find_in_cell
@@ -23,9 +24,13 @@ from dts_assets.store.schemas import REDELIVERIES
 
 @dataclass(frozen=True, slots=True)
 class Redelivered:
-    """The entries of some cells that were delivered before."""
+    """The entries of some cells that were delivered before.
+
+    ``moved`` are the starts of the windows of which changes that were stored are copies by now: their original came later.
+    """
 
     results: tuple[IdentityResult, ...]
+    moved: frozenset[datetime] = frozenset()
 
     @property
     def entries(self) -> dict[Cell, EntryKeys]:
@@ -55,19 +60,26 @@ def find_redelivered_changes(
     tables: Iterable[TableId],
     *,
     base: Collection[str],
+    ends: Mapping[tuple[int, datetime], int],
     spark: SparkProvider,
     progress: Progress,
 ) -> Redelivered:
     """Find the changes of some windows that were delivered before, and list them in ``redeliveries``.
 
     Only suspicious cells are compared with earlier ones; if there is none, Spark is not started. ``base`` are the files that
-    ``redeliveries`` had of these windows when the run was planned.
+    ``redeliveries`` had of these windows when the run was planned. ``ends`` are the first offsets, by Kafka partition and start,
+    of windows to whose changelogs rows are appended.
 
     Raises:
         StaleGenerationError: Another run has written to these windows since.
     """
     cells = pipeline.cells(windows)
-    suspicious = [history.suspicions[cell] for cell in cells if cell in history.suspicions]
+    elsewhere = find_copies_elsewhere(pipeline, history, windows, ends, spark=spark, progress=progress)
+    suspicious = [
+        history.suspicions.get(cell) or Suspicion(cell, (), itself=True, by_gtid=False)
+        for cell in cells
+        if cell in history.suspicions or cell in elsewhere.copies
+    ]
     path = pipeline.path("redeliveries")
     pipeline.lake.ensure(path, REDELIVERIES)
     results: list[IdentityResult] = []
@@ -89,6 +101,8 @@ def find_redelivered_changes(
                 entries_store=store,
                 redeliveries=target,
                 routes=pipeline.settings.routes,
+                elsewhere=elsewhere.copies.get(one.cell),
+                suspicious=one.cell in history.suspicions,
             )
             for one in suspicious
         ]
@@ -97,7 +111,7 @@ def find_redelivered_changes(
         results = run_tasks(spark(), tasks, find_in_cell, weight=lambda task: len(task.own), watched=watched)
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
     pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files], base=base)
-    return Redelivered(tuple(results))
+    return Redelivered(tuple(results), elsewhere.moved)
 
 
 def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:

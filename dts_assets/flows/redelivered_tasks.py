@@ -19,6 +19,7 @@ from dts_assets.model.lives import Stretch
 from dts_assets.model.routes import NO_ROUTES, Routes
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
+from dts_assets.stages.copies_elsewhere import CopiesElsewhere, listed_copies
 from dts_assets.stages.redelivered_entries import (
     COPY_COLUMNS,
     KEY_COLUMNS,
@@ -38,7 +39,8 @@ class IdentityTask:
     """The comparison of the entries of one cell with each other and with earlier cells.
 
     ``earlier`` has the files of each earlier cell, oldest cell first. ``stretches`` are those of all these cells, where messages
-    carry ids; empty where positions tell copies. ``tables`` are lake tables, to which ``routes`` lead.
+    carry ids; empty where positions tell copies. ``elsewhere`` are the copies of messages in other Kafka partitions, and
+    ``suspicious`` says that there may be other ones. ``tables`` are lake tables, to which ``routes`` lead.
     """
 
     cell: Cell
@@ -53,6 +55,8 @@ class IdentityTask:
     entries_store: FileStore
     redeliveries: WriteTarget
     routes: Routes = NO_ROUTES
+    elsewhere: CopiesElsewhere | None = None
+    suspicious: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class IdentityResult:
 
 def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     """Find and list the entries of a cell that were delivered before."""
-    found = _copies(task) if task.stretches else _redelivered(task)
+    found = _found(task)
     keys = keys_of(found)
     counts = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")])
     changes = Counter[TableId]()
@@ -82,6 +86,20 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
         for batch in _listed(task, found).to_batches():
             writer.write(batch)
         return IdentityResult(task.cell, keys, changes, writer.close())
+
+
+def _found(task: IdentityTask) -> pa.Table:
+    """Return the rows about all copies of a cell; of several originals the first is told."""
+    found: list[pa.Table] = []
+    if task.suspicious:
+        own = _copies(task) if task.stretches else _redelivered(task)
+        own = own.append_column("kept_partition", pa.array(np.full(len(own), task.cell.kafka_partition, np.int32)))
+        found.append(own)
+    if task.elsewhere is not None:
+        found = [one.filter(pa.array(~np.isin(keys_of(one), task.elsewhere.keys))) for one in found]
+        entries = read_batches(task.entries_store, task.own, KEY_COLUMNS)
+        found.append(listed_copies(task.elsewhere, entries, task.rules))
+    return pa.concat_tables(found)
 
 
 def _redelivered(task: IdentityTask) -> pa.Table:
@@ -131,7 +149,7 @@ def _listed(task: IdentityTask, found: pa.Table) -> pa.Table:
         "window_start": pa.array([task.cell.window.start] * count, pa.timestamp("us", tz="UTC")),
         "stage": pa.array(["tables"] * count, pa.string()),
         "kafka_offset": each["last_offset"],
-        "kept_partition": partition,
+        "kept_partition": each["kept_partition"],
         "kept_offset": each["kept_offset"],
         "source_position": position,
         "row_number": pa.array(numbers.astype(np.int32)),

@@ -107,6 +107,7 @@ def _materialize(
         plan, more = _with_rules(pipeline, plan.with_tables(left_out), left_out, spark=spark, progress=progress)
         unruled |= more
         decoded = decode_tables(pipeline, plan, spark=spark, progress=progress)
+    plan = plan.with_moved(decoded.before.moved)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     written = commit_tables(pipeline, plan, decoded, progress=progress)

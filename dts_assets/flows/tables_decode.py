@@ -86,8 +86,13 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     pipeline.ledger.change_backlog(lambda rows: entered(rows, plan.changelogs, plan.run))
     before = find_redelivered_changes(
         pipeline, plan.history, plan.windows_again, plan.tables,
-        base=plan.base("redeliveries", [window.start for window in plan.windows_again]), spark=spark, progress=progress,
+        base=plan.base("redeliveries", [window.start for window in plan.windows_again]), ends=plan.appends.from_offsets,
+        spark=spark, progress=progress,
     )  # fmt: skip
+    if before.moved:
+        progress(f"identity: {len(before.moved)} open windows are made again; originals of stored changes came later")
+        plan = plan.with_moved(before.moved)
+        _take_back_marks(pipeline, plan)
     began = time.monotonic()
     decoded = _decode(pipeline, plan, plan.changelogs, before, spark, progress)
     surprises = {one for result in decoded.results for one in result.unsigned}
@@ -150,7 +155,7 @@ def _decode(
     rules = with_lists(rules, routed := routed_shapes(pipeline, shapes))
     refused = tables_to_refuse(rules, routed)
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
-    copied = [one for some in plan.copied.values() for one in some]
+    copied = [one for some in plan.brought.values() for one in some]
     refused |= refused_copies(pipeline, copied, tables)
     refused |= refused_by_sets(pipeline, (one.table for one in copied), tables)
     tables = {table: columns for table, columns in tables.items() if table not in refused}
@@ -228,7 +233,7 @@ def _tasks(
         )
         for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)
     ]
-    return [*tasks, *copied_tasks(pipeline, plan.copied, targets, quarantine, ddl, sources)]
+    return [*tasks, *copied_tasks(pipeline, plan.brought, targets, quarantine, ddl, sources)]
 
 
 def _wanted(

@@ -49,7 +49,7 @@ class TablesPlan:
     also if a person resumes one meanwhile. ``catching_up`` has the windows that are made for some resumed tables alone, by window
     start. ``concerned`` are the tables that the run may have work for, None for all; ``backlog`` are the rows of the backlog as
     the run found them, and ``lacking`` the tables there, None for all. ``counted`` are the counts that the windows of ``again``
-    had. ``copied`` are the copied tables whose rows the run brings, by window start.
+    had. ``copied`` are the copied tables of these windows, by window start.
     """
 
     windows: tuple[Window, ...]
@@ -78,6 +78,15 @@ class TablesPlan:
         """Return the plan with the changelogs of further tables."""
         concerned = None if self.concerned is None else self.concerned.union(tables)
         return replace(self, changelogs={**self.changelogs, **tables}, concerned=concerned)
+
+    def with_moved(self, starts: Collection[datetime]) -> TablesPlan:
+        """Return the plan without appends to some windows, whose rows before the stored ends are compared."""
+        return replace(self, appends=self.appends.comparing(starts))
+
+    @property
+    def brought(self) -> dict[datetime, tuple[CopiedTable, ...]]:
+        """The copied tables whose rows the run brings, by window start."""
+        return {start: some for start, some in self.copied.items() if start not in self.appends.marks}
 
     def base(self, name: str, starts: Iterable[datetime]) -> list[str]:
         """Return the files that a system table had of some windows when the run was planned."""
@@ -163,7 +172,7 @@ def plan_tables(
         if concerned and made_before:  # rows may have moved to another table since
             concerned = with_new_names(pipeline, concerned)
     appends = find_appends(again, stored, ingested, counted=counted, paused=paused) if selection.whole else NO_APPENDS
-    starts = {mark.window.start for mark in again}.difference(appends.marks)
+    starts = {mark.window.start for mark in again}
     return TablesPlan(
         windows=tuple(windows),
         selection=selection,

@@ -316,6 +316,7 @@ class Comparison:
     ``until_part`` on to the life before again, None where there is no such place. ``doubts`` counts messages whose ids were never
     seen and that nothing shows to be of another life, ``doubted`` is the offset of the first. ``inputs`` is a digest of all that
     was compared, ``parts`` the number of runs behind the fall that were; None where an earlier version has compared them.
+    ``copied`` counts messages that other Kafka partitions had, None for an earlier version.
     """
 
     kafka_partition: int
@@ -329,6 +330,7 @@ class Comparison:
     inputs: str
     code_version: str
     parts: int | None = None
+    copied: int | None = None
 
     @property
     def cell(self) -> Cell:

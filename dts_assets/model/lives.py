@@ -44,7 +44,8 @@ class Fall:
     """A place where ids fall, and all that its meaning depends on.
 
     ``parts`` are the runs behind it in which ids may have been passed. ``life`` is the present one, with its greatest id and
-    its latest time; ``lives`` has the parts of every life that have such ids.
+    its latest time; ``lives`` has the parts of every life that have such ids, ``elsewhere`` those of other Kafka partitions in
+    the windows until then.
     """
 
     kafka_partition: int
@@ -53,6 +54,7 @@ class Fall:
     greatest: int
     latest: datetime
     lives: tuple[tuple[Part, ...], ...]
+    elsewhere: tuple[Part, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -80,6 +82,7 @@ class Fall:
         facts: list[object] = [CODE_VERSION, self.kafka_partition, self.life, self.greatest, self.latest.isoformat()]
         facts += [_text(part) for part in self.parts]
         facts += [(number, _text(part)) for number, parts in enumerate(self.lives) for part in parts]
+        facts += [("elsewhere", _text(part)) for part in self.elsewhere]
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 

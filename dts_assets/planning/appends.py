@@ -60,6 +60,14 @@ class Appends:
         """The first offset that is not in the changelogs of a compared window, by Kafka partition and start."""
         return _ends(self.compared)
 
+    def comparing(self, starts: Iterable[datetime]) -> Appends:
+        """Return the appends with some windows compared, and none of their rows appended as they are."""
+        chosen = frozenset(starts)
+        moved = {start: mark for start, mark in self.marks.items() if start in chosen}
+        return Appends(
+            {start: mark for start, mark in self.marks.items() if start not in moved}, {**self.compared, **moved}
+        )
+
     def of_next_run(self, marks: Iterable[Cut], rows: Mapping[Cell, IngestWindow]) -> frozenset[datetime]:
         """Return the starts of the windows to which the next run may append.
 

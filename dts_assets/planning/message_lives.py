@@ -23,6 +23,7 @@ from dts_assets.model.lineages import Doubt
 from dts_assets.model.lives import Fall, LifeBehind, LivesBehind, Part, Stretch, Turn
 from dts_assets.model.problems import ProblemCode
 from dts_assets.model.spans import Cell
+from dts_assets.planning.parts_elsewhere import NOWHERE, PartsElsewhere
 from dts_assets.planning.suspicions import Suspicion
 
 
@@ -144,11 +145,13 @@ def find_lives(
     ``behind`` stands for windows that are left out.
     """
     known, before = {one.inputs: one for one in comparisons}, {one.kafka_partition: one for one in behind}
+    rows = list(rows)
+    elsewhere = PartsElsewhere(rows, before.values())
     by_partition: dict[int, list[IngestWindow]] = {partition: [] for partition in before}
     for row in sorted(rows, key=lambda row: (row.kafka_partition, row.epoch, row.window.start)):
         by_partition.setdefault(row.kafka_partition, []).append(row)
     return {
-        partition: follow_ids(partition, mine, known, before.get(partition))
+        partition: follow_ids(partition, mine, known, before.get(partition), elsewhere)
         for partition, mine in sorted(by_partition.items())
     }
 
@@ -158,13 +161,15 @@ def follow_ids(
     rows: Sequence[IngestWindow],
     known: Mapping[str, Comparison],
     behind: LivesBehind | None = None,
+    elsewhere: PartsElsewhere = NOWHERE,
 ) -> PartitionLives:
     """Return the lives of a Kafka partition.
 
-    Its rows are in the order of arrival; ``known`` has comparisons by their inputs. ``behind`` stands for earlier rows.
+    Its rows are in the order of arrival; ``known`` has comparisons by their inputs. ``behind`` stands for earlier rows,
+    ``elsewhere`` has the runs of all Kafka partitions.
     """
     before = behind or LivesBehind(kafka_partition)
-    seen = _Seen.behind(before)
+    seen = _Seen.behind(before, elsewhere)
     decided: list[tuple[Fall, Comparison]] = []
     undecided: Fall | None = None
     unpassed: Fall | None = None
@@ -176,6 +181,7 @@ def follow_ids(
         elif seen.lives and undecided is None:
             fall, answer = _decided(seen, kafka_partition, parts, known)
             seen.incomplete |= any(one.leaves_out(fall.first, fall.passed) for one in seen.lives)
+            seen.incomplete |= elsewhere.leaves_out(kafka_partition, fall.first, fall.passed)
             begins = answer is not None and answer.life == len(seen.lives)
             unpassed = fall if fall.parts[-1].last <= fall.greatest and not begins else None
             if unpassed is not None:
@@ -270,7 +276,7 @@ class _Seen:
     """The lives of a Kafka partition up to a place.
 
     ``present`` is the number of the one that goes on there. ``stretch`` is the number of the stretch that does, ``copies_until``
-    and ``doubts`` are what the last fall has told of it.
+    and ``doubts`` are what the last fall has told of it; messages that are copied from other Kafka partitions count as doubts.
     """
 
     lives: list[Life] = field(default_factory=list)
@@ -281,12 +287,16 @@ class _Seen:
     copies_until: int = -1
     doubts: int = 0
     incomplete: bool = False
+    elsewhere: PartsElsewhere = NOWHERE
 
     @classmethod
-    def behind(cls, before: LivesBehind) -> _Seen:
+    def behind(cls, before: LivesBehind, elsewhere: PartsElsewhere) -> _Seen:
         """Return the lives as windows that are left out have left them."""
         lives = [Life.resumed(one) for one in before.lives]
-        return cls(lives, list(before.turns), {}, before.present, before.stretch, before.copies_until, before.doubts)
+        return cls(
+            lives, list(before.turns), {}, before.present, before.stretch, before.copies_until, before.doubts,
+            elsewhere=elsewhere,
+        )  # fmt: skip
 
     def to_settle(self, kafka_partition: int, unpassed: tuple[Part, ...] = ()) -> LivesBehind:
         """Return what later windows need to know. ``unpassed`` are the parts behind a fall that is not over."""
@@ -303,13 +313,14 @@ class _Seen:
         least, most = parts[0].first, min(life.greatest, parts[-1].last)
         assert life.latest is not None, "a life begins with messages"
         lives = tuple(one.within(least, most) for one in self.lives)
-        return Fall(kafka_partition, parts, self.present, life.greatest, life.latest, lives)
+        elsewhere = self.elsewhere.within(kafka_partition, least, most, until=parts[-1].cell.window.start)
+        return Fall(kafka_partition, parts, self.present, life.greatest, life.latest, lives, elsewhere)
 
     def go_on(self, parts: tuple[Part, ...], fall: Fall, answer: Comparison) -> None:
         """Take note of the messages behind a fall."""
         if answer.life in (self.present, len(self.lives)):
             copies_until = fall.greatest if answer.life == self.present else -1
-            self.add(parts, answer.life, copies_until=copies_until, doubts=answer.doubts)
+            self.add(parts, answer.life, copies_until=copies_until, doubts=answer.doubts + (answer.copied or 0))
             return
         told_again = parts if answer.until_part is None else parts[: answer.until_part + 1]
         self._put(told_again, answer.life, fall.greatest)

@@ -19,6 +19,7 @@ from dts_assets.model.problems import ProblemCode
 from dts_assets.model.spans import Cell
 from dts_assets.planning.full_loads import TableAt, find_full_loads, tables_of, to_settle
 from dts_assets.planning.message_lives import Life, PartitionLives, find_lives
+from dts_assets.planning.shared_ids import reaches_left_out
 from dts_assets.planning.suspicions import Suspicion
 from dts_assets.planning.topic_lineages import Lineages
 
@@ -51,6 +52,7 @@ class SeenIds:
     lineages: Lineages
     suspicions: Mapping[Cell, Suspicion]
     loads: Mapping[Cell, tuple[Load, ...]]
+    shared: Mapping[datetime, tuple[Cell, ...]]
 
 
 def ids_after(
@@ -114,9 +116,12 @@ def ids_reach_back(
     if not read.lives:
         return False
     there, suspicions = {row.cell for row in rows}, (seen.suspicions.get(row.cell) for row in later)
+    shared = (seen.shared.get(start, ()) for start in {row.window.start for row in later})
     return (
         any(one.incomplete for one in seen.lives.values())
         or any(earlier not in there for one in suspicions if one is not None for earlier in one.earlier)
+        or any(cell not in there for cells in shared for cell in cells)
+        or reaches_left_out(seen.lives, later, seen.lineages)
         or any(_has_several_lineages(row, seen.lineages) for row in later)
         or _tells_statements_again(read, later, seen.lineages)
         or _stands_before_loads(read, later, seen.lineages)

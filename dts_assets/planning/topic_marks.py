@@ -40,6 +40,7 @@ from dts_assets.planning.pauses import resumed_in
 from dts_assets.planning.proofs import ProofState, WindowProof, prove_behind
 from dts_assets.planning.settled_ids import SeenIds
 from dts_assets.planning.settled_past import NO_PAST, Past
+from dts_assets.planning.shared_ids import cells_with_shared_ids
 from dts_assets.planning.staleness import entries_input, generation, input_text, tables_inputs
 from dts_assets.planning.suspicions import Suspicion, find_suspicions
 from dts_assets.planning.topic_lineages import Lineages, find_lineages
@@ -62,8 +63,9 @@ class TopicHistory:
 
     ``known`` are the known tables, ``tables`` is a digest of them, ``statements`` has the offsets of the DDL that counts,
     ``trusts_gtids`` says that GTIDs are the server's own; a task may make them up where the server has none. Where messages carry
-    ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in.
-    ``past`` stands for earlier windows, of which there are no ``rows``. ``partial`` are images that lack columns of a key.
+    ids, ``lives`` has those of every Kafka partition, ``loads`` the full loads that replace a table, by the cell they begin in,
+    and ``shared`` the earlier cells that may have ids of a window, by its start. ``past`` stands for earlier windows, of which
+    there are no ``rows``. ``partial`` are images that lack columns of a key.
     """
 
     rows: Mapping[Cell, IngestWindow]
@@ -77,6 +79,7 @@ class TopicHistory:
     past: Past = NO_PAST
     known: frozenset[TableId] = frozenset()
     partial: PartialImages = NO_PARTIAL_IMAGES
+    shared: Mapping[datetime, tuple[Cell, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -104,8 +107,10 @@ class TopicHistory:
             loads = find_full_loads(once, lineages, past.ids.tables)
             lineages = replace(lineages, doubts=(*lineages.doubts, *loads.doubts))
             statements = kept_statements(once, lineages, trust_gtids=False, lives=lives)
-            suspicions = find_copies(lives.values())
-            return cls(by_cell, lineages, suspicions, statements, real, digest, lives, loads.begins, past, known)
+            suspicions, shared = find_copies(lives.values()), cells_with_shared_ids(lives.values(), lineages)
+            return cls(
+                by_cell, lineages, suspicions, statements, real, digest, lives, loads.begins, past, known, shared=shared
+            )
         # Who gives changes no numbers has one lineage, and copies only where changes tell the time of their transaction.
         arrived = order is ChangeOrder.ARRIVAL
         lineages = Lineages((), {}, {}) if arrived else find_lineages(once, trust_gtids=real)
@@ -116,7 +121,7 @@ class TopicHistory:
     @property
     def ids(self) -> SeenIds:
         """The facts that windows behind these go on from, where messages carry ids."""
-        return SeenIds(self.lives, self.lineages, self.suspicions, self.loads)
+        return SeenIds(self.lives, self.lineages, self.suspicions, self.loads, self.shared)
 
     @property
     def undecided(self) -> tuple[int, ...]:
@@ -151,6 +156,10 @@ class TopicHistory:
                 texts.append(input_text(f"partial:{cell}", lists))
             for earlier in () if suspicion is None else suspicion.earlier:
                 texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
+        for earlier in self.shared.get(window.start, ()):
+            texts.append(input_text(entries_input(earlier), self.rows[earlier].generation))
+            if (lineages := self._lineages_text(earlier)) != "0":
+                texts.append(input_text(f"lineages:{earlier}", lineages))
         return tuple(sorted(set(texts)))
 
     def _texts_of_named(self, row: IngestWindow) -> Iterator[str]:

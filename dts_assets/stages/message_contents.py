@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,16 @@ class Contents:
         first = others.first_told()
         return _pairs_among(self.ids, self.times, others.ids[first], others.times[first]) & (self.times > 0)
 
+    def told_by(self, others: Contents) -> npt.NDArray[np.bool_]:
+        """Tell which messages have the id, the content and the time of one among others.
+
+        A time that is zero says nothing.
+        """
+        _, said = np.unique(np.concatenate([self.digests, others.digests]), return_inverse=True)
+        _, times = np.unique(np.concatenate([self.times, others.times]), return_inverse=True)
+        both = said.astype(np.int64) * (int(times.max(initial=0)) + 1) + times
+        return _pairs_among(self.ids, both[: len(self.ids)], others.ids, both[len(self.ids) :]) & (self.times > 0)
+
     def first_told(self) -> _Numbers:
         """Return the places of the messages that say of their id what none before them said."""
         order = np.lexsort((self.digests, self.ids))  # stable: equal ones stay in the order of arrival
@@ -71,10 +82,16 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
     most = fall.passed
     own = contents_in(fall.parts, read, wire, least=fall.first, most=most)
 
+    @cache
     def of_life(number: int) -> Contents:
         return contents_in(fall.lives[number], read, wire, least=fall.first, most=most)
 
-    life, doubted = _life_of(fall, own, of_life)
+    copied = np.zeros(len(own.ids), np.bool_)
+    life, doubted = _life_of(fall, own, of_life, copied)
+    if fall.elsewhere and (life != fall.life or len(doubted)):
+        elsewhere = contents_in(fall.elsewhere, read, wire, least=fall.first, most=most, counted_once=True)
+        copied = own.told_by(elsewhere) & ~own.among(of_life(fall.life))
+        life, doubted = _life_of(fall, own, of_life, copied)
     until: tuple[int | None, int | None] = (None, None)
     if life < fall.life and fall.parts[-1].last > fall.greatest:
         until = len(fall.parts) - 1, _first_beyond(fall.parts[-1], read, fall.greatest)
@@ -90,14 +107,20 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
         inputs=fall.inputs,
         code_version=CODE_VERSION,
         parts=len(fall.parts),
+        copied=int(copied.sum()),
     )
 
 
-def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> tuple[int, _Numbers]:
-    """Return the life of messages whose ids had been passed, and the offsets of doubtful ones."""
+def _life_of(
+    fall: Fall, own: Contents, of_life: Callable[[int], Contents], copied: npt.NDArray[np.bool_]
+) -> tuple[int, _Numbers]:
+    """Return the life of messages whose ids had been passed, and the offsets of doubtful ones.
+
+    Messages that are ``copied`` from other Kafka partitions tell nothing.
+    """
     present = of_life(fall.life)
     # The greatest id itself may have been torn: more pieces of its event can come.
-    passed = own.ids < fall.greatest
+    passed = (own.ids < fall.greatest) & ~copied
     known = np.isin(own.ids, present.ids)
     latest = (fall.latest - _EPOCH) // timedelta(microseconds=1)
     other = passed & known & ~own.among(present)
@@ -113,8 +136,13 @@ def _life_of(fall: Fall, own: Contents, of_life: Callable[[int], Contents]) -> t
     return len(fall.lives), own.offsets[:0]
 
 
-def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int) -> Contents:
-    """Return the contents of the messages of some runs whose ids lie in a range, ends included."""
+def contents_in(
+    parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int, counted_once: bool = False
+) -> Contents:
+    """Return the contents of the messages of some runs whose ids lie in a range, ends included.
+
+    With ``counted_once`` they are statements and those of tables with a key alone.
+    """
     found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 4]
     by_cell: dict[Cell, list[Part]] = {}
     for part in parts:
@@ -128,6 +156,9 @@ def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, leas
             inside = (place >= 0) & (offsets <= ends[np.maximum(place, 0)])
             wanted = inside & _with_ids(batch) & (ids >= least) & (ids <= most)
             rows = np.flatnonzero(wanted)
+            if counted_once:
+                is_statement = np.asarray(pc.equal(batch["message_type"], "DDL"))[rows]
+                rows = rows[is_statement | wire.has_key(batch["payload"].take(pa.array(rows)))]
             if len(rows):
                 said = wire.contents(batch["payload"].take(pa.array(rows)))
                 found.append((offsets[rows], ids[rows], said, _times(batch)[rows]))

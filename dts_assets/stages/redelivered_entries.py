@@ -56,6 +56,12 @@ def entry_keys(last_offsets: pa.Array, entry_numbers: pa.Array) -> EntryKeys:
     return keys
 
 
+def offsets_of_keys(keys: EntryKeys) -> EntryKeys:
+    """Return the offsets of entries from their keys."""
+    offsets: EntryKeys = keys >> _ENTRY_BITS
+    return offsets
+
+
 def keys_of(found: pa.Table) -> EntryKeys:
     """Return the keys of entries that were found to be delivered before."""
     return entry_keys(found["last_offset"].combine_chunks(), found["entry_number"].combine_chunks())

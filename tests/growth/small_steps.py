@@ -48,6 +48,7 @@ from tests.growth.retention_steps import RETENTION_STEPS
 from tests.growth.rule_steps import RULE_STEPS
 from tests.growth.schema_steps import SCHEMA_STEPS
 from tests.growth.shard_steps import SHARD_STEPS
+from tests.growth.shared_id_steps import SHARED_ID_STEPS
 from tests.growth.source_steps import SOURCE_STEPS
 from tests.growth.statement_steps import STATEMENT_STEPS
 from tests.growth.sum_steps import SUM_STEPS
@@ -308,6 +309,7 @@ STEPS = _all(
     RULE_STEPS,
     SCHEMA_STEPS,
     SHARD_STEPS,
+    SHARED_ID_STEPS,
     SOURCE_STEPS,
     STATEMENT_STEPS,
     PROOF_STEPS,

@@ -42,10 +42,11 @@ class Task:
         self.lives[-1].append(one)
         self._send([one])
 
-    def restart(self, back: int, count: int) -> None:
-        """Tell some of the last messages again."""
+    def restart(self, back: int, count: int, moved: int = 0) -> None:
+        """Tell some of the last messages again, perhaps in another Kafka partition."""
         mine = self.lives[-1]
-        self._send(mine[max(0, len(mine) - back) :][:count])
+        some = mine[max(0, len(mine) - back) :][:count]
+        self._send([replace(one, partition=(one.partition + moved) % self.partitions) for one in some])
 
     def retell(self, life: int, start: int, count: int) -> None:
         """Tell a part of an older life again."""
@@ -73,7 +74,7 @@ def tasks(draw: st.DrawFn) -> Task:
     for _ in range(draw(st.integers(4, 16))):
         what = draw(st.sampled_from(["write"] * 6 + ["restart", "restart", "anew", "retell", "short"]))
         if what == "restart":
-            task.restart(draw(st.integers(1, 9)), draw(st.integers(1, 12)))
+            task.restart(draw(st.integers(1, 9)), draw(st.integers(1, 12)), draw(st.sampled_from([0, 0, 1])))
         elif what == "anew":
             task.made_anew(draw(st.sampled_from([0, 0, 2, 7, 40])))
         elif what == "retell":
@@ -173,6 +174,7 @@ class Settling:
         assert mine.statements.get(cell) == other.statements.get(cell)
         assert mine.stretches(cell) == other.stretches(cell)
         assert mine.loads.get(cell) == other.loads.get(cell)
+        assert mine.shared.get(cell.window.start) == other.shared.get(cell.window.start)
         for run in row.runs:
             assert len({one.lineages.of_run(cell.kafka_partition, run, epoch=row.epoch) for one in (mine, other)}) == 1
 
@@ -256,3 +258,25 @@ def test_messages_of_a_life_that_is_left_out_are_compared_by_a_look_over_all_win
 def test_the_past_stays_small_however_many_windows_it_has() -> None:
     few, many = (len(settled(going_on(Task(1), count), 4).pasts[-1].to_bytes()) for count in (40, 160))
     assert many < 1.2 * few
+
+
+def in_turn(task: Task, count: int) -> Task:
+    """Messages into one Kafka partition and the other."""
+    for number in range(count):
+        task.write(number % 2, "INSERT", "orders")
+    return task
+
+
+def test_kafka_partitions_that_share_no_old_ids_are_settled_and_left_out() -> None:
+    found = settled(in_turn(Task(2), 40), 4)
+    assert (len(found.windows), len(found.pasts), found.left_out) == (10, 10, 8)
+
+
+def test_copies_of_old_messages_in_another_kafka_partition_are_found_by_a_look_over_all_windows() -> None:
+    task = in_turn(Task(2), 30)
+    task.restart(24, 3, 1)
+    found = settled(in_turn(task, 8), 5)
+    assert len(found.pasts) == len(found.windows)
+    found.pasts = found.pasts[:6]  # as they were before the window of the copies
+    assert found.look(1, len(found.windows)) is None
+    assert found.look(1 << 20, len(found.windows)) is not None

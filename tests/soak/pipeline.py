@@ -33,6 +33,7 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.message_lives import follow_ids
+from dts_assets.planning.parts_elsewhere import PartsElsewhere
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
 from dts_assets.stages.changelog_decoder import ChangelogDecoder
@@ -45,6 +46,7 @@ from dts_assets.stages.redelivered_entries import (
     EntryKeys,
     copies_in_cell,
     keys_of,
+    offsets_of_keys,
     redelivered_in_cell,
 )
 from dts_assets.stages.row_hash import row_hashes
@@ -52,6 +54,7 @@ from dts_assets.store.registry import read_registry
 from dts_assets.wire.columns.buffers import offsets_of
 from dts_assets.wire.format import WireFormat
 from tests.ledger_rows import ingest_row
+from tests.stages.task_messages import found_elsewhere
 
 Tables: TypeAlias = Mapping[TableId, tuple[Column, ...]]
 
@@ -286,6 +289,12 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
         for row in found.select(("database", "schema", "table", "rows")).to_pylist():
             if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables:
                 outcome.redelivered_changes += row["rows"] or 0
+    if wire.traits.order is ChangeOrder.MESSAGE_ID:
+        for cell, copies in found_elsewhere(history, {cell: one.parts for cell, one in cells.items()}, wire).items():
+            new = np.setdiff1d(copies.keys, redelivered.get(key_of(cell), []))
+            redelivered[key_of(cell)] = np.union1d(redelivered.get(key_of(cell), copies.keys), copies.keys)
+            outcome.redelivered.setdefault(cell.kafka_partition, set()).update(offsets_of_keys(new).tolist())
+            outcome.redelivered_changes += _changes_at(cells[cell].parts, offsets_of_keys(new), tables)
     sink = _Changelogs(outcome, numbered=not wire.traits.rows_apart)
     rules = {key_of(cell): history.rules(cell) for cell in cells}
     loads = {key_of(cell): loads for cell, loads in history.loads.items()}
@@ -299,6 +308,17 @@ def _tables(cells: dict[Cell, Ingested], quarantine: list[Rejection], tables: Ta
     if not sink.numbered:
         outcome.rows.contents = _told_apart(outcome.rows)
     return outcome
+
+
+def _changes_at(parts: Iterable[pa.RecordBatch], offsets: npt.NDArray[np.int64], tables: Tables) -> int:
+    """The changes of messages at some offsets, of wanted tables."""
+    names = ("last_offset", "database", "schema", "table", "rows")
+    rows = (row for part in parts for row in part.select(names).to_pylist() if row["last_offset"] in offsets)
+    return sum(
+        row["rows"] or 0
+        for row in rows
+        if TableId(row["database"] or "", row["schema"] or "", row["table"] or "") in tables
+    )
 
 
 def _told_apart(rows: Rows) -> npt.NDArray[np.uint64]:
@@ -320,9 +340,10 @@ def _history(cells: Mapping[Cell, Ingested], tables: Tables, wire: WireFormat) -
     def contents(cell: Cell) -> Iterator[pa.RecordBatch]:
         return (part.select(CONTENT_COLUMNS) for part in cells[cell].parts)
 
+    elsewhere = PartsElsewhere(rows)
     for partition in {row.kafka_partition for row in rows} if order is ChangeOrder.MESSAGE_ID else ():
         mine = sorted((row for row in rows if row.kafka_partition == partition), key=lambda row: row.window)
-        while (fall := follow_ids(partition, mine, comparisons).undecided) is not None:
+        while (fall := follow_ids(partition, mine, comparisons, elsewhere=elsewhere).undecided) is not None:
             answer = compare(fall, contents, wire)
             comparisons[answer.inputs] = answer
     return TopicHistory.of(rows, tables, order=order, comparisons=comparisons.values())

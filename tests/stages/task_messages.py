@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dts_assets.model.columns import Column
@@ -20,13 +22,16 @@ from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.message_lives import follow_ids
+from dts_assets.planning.parts_elsewhere import PartsElsewhere
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.cell_decoder import CellDecoder, CellReading
 from dts_assets.stages.changelog_decoder import ChangelogDecoder
+from dts_assets.stages.copies_elsewhere import CellEntries, CopiesElsewhere, copies_elsewhere
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.message_contents import CONTENT_COLUMNS, compare
 from dts_assets.stages.redelivered_entries import COPY_COLUMNS, copies_in_cell, keys_of
 from dts_assets.wire.drs_json_c import DrsJsonC
+from dts_assets.wire.format import WireFormat
 from tests.ledger_rows import ingest_row
 from tests.wire.made import messages
 
@@ -152,7 +157,8 @@ class Topic:
             mine = sorted(
                 (row for row in rows if row.kafka_partition == partition), key=lambda row: (row.epoch, row.window)
             )
-            while (fall := follow_ids(partition, mine, self.comparisons).undecided) is not None:
+            elsewhere = PartsElsewhere(rows)
+            while (fall := follow_ids(partition, mine, self.comparisons, elsewhere=elsewhere).undecided) is not None:
                 answer = compare(fall, lambda cell: (one.select(CONTENT_COLUMNS) for one in self.cells[cell]), WIRE)
                 self.comparisons[answer.inputs] = answer
         return TopicHistory.of(rows, TABLES, order=ChangeOrder.MESSAGE_ID, comparisons=self.comparisons.values())
@@ -169,17 +175,19 @@ class Topic:
         """All changelog rows in the order of a table."""
         history = history or self.decide()
         assert not history.undecided
-        sink = _Changes()
+        sink, elsewhere = _Changes(), found_elsewhere(history, self.cells, WIRE)
         for cell, batches in self.cells.items():
             redelivered = {}
             key = (cell.kafka_partition, cell.window.start)
+            if cell in elsewhere:
+                redelivered = {key: elsewhere[cell].keys}
             if (suspicion := history.suspicions.get(cell)) is not None:
                 found = copies_in_cell(
                     (history.stretches(cell), (one.select(COPY_COLUMNS) for one in batches)),
                     [(history.stretches(one), [b.select(COPY_COLUMNS) for b in self.cells[one]]) for one in suspicion.earlier],
                     history.rules(cell), WIRE,
                 )  # fmt: skip
-                redelivered = {key: keys_of(found)}
+                redelivered = {key: np.union1d(redelivered.get(key, keys_of(found)), keys_of(found))}
             wanted = EntriesWanted(
                 {key: history.rules(cell)}, redelivered, {key: history.statements.get(cell, frozenset())},
                 {key: history.loads.get(cell, ())},
@@ -189,6 +197,29 @@ class Topic:
             decoder.read(batches)
         found = [_change(table, row) for table, row in sink.found]
         return sorted(found, key=lambda one: (one.at, one.partition, one.offset))
+
+
+def found_elsewhere(
+    history: TopicHistory, cells: Mapping[Cell, Sequence[pa.RecordBatch]], wire: WireFormat
+) -> dict[Cell, CopiesElsewhere]:
+    """The copies of messages in other Kafka partitions, as the flow finds them window by window."""
+    found: dict[Cell, CopiesElsewhere] = {}
+    for start in {cell.window.start for cell in history.rows}:
+        own = [cell for cell in history.rows if cell.window.start == start]
+        compared = sorted(
+            [*history.shared.get(start, ()), *own],
+            key=lambda cell: (history.rows[cell].epoch, cell.window.start, cell.kafka_partition),
+        )
+        given = [
+            CellEntries(cell.kafka_partition, cell in own, history.rules(cell), partial(_columns, cells[cell]))
+            for cell in compared
+        ]
+        found |= {compared[place]: copies for place, copies in copies_elsewhere(given, wire).items()}
+    return found
+
+
+def _columns(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    return (one.select(names) for one in batches)
 
 
 def window(tick: int, borders: Sequence[int]) -> Window:
