@@ -122,7 +122,7 @@ def compared_table(
             left_out[column.name] = f"texts of {column.server.type} are not proven equal to {summed[column.name].type}"
         else:
             pairs.append(pair)
-    row_filter = filter_among(pipeline, table, [one.name for one in described.columns])
+    row_filter = filter_among(pipeline, table, [one.name for one in described.columns], source)
     condition = "" if row_filter is None else _condition(row_filter, pairs)
     if condition is None:
         return None

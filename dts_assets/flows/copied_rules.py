@@ -44,7 +44,7 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
         return NO_COPY_RULES
     columns = _columns(pipeline, table, shapes)
     rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
-    rules = _rules(pipeline, table, columns, names)
+    rules = _rules(pipeline, source, columns, names)
     if rules is None:
         return NO_COPY_RULES
     if (clause := unusable(rules) or _lacking(pipeline, table, rules, names)) is not None:
@@ -69,7 +69,7 @@ def rules_of_copy(pipeline: Pipeline, copied: CopiedTable, known: KnownColumns |
     if not (settings.columns or settings.rows or copied.passed or copied.passed_filter):
         return RulesLeft()
     columns = _columns(pipeline, table, copied.columns, known)
-    rules = _rules(pipeline, table, columns, [one.name for one in copied.columns])
+    rules = _rules(pipeline, copied.table, columns, [one.name for one in copied.columns])
     return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied)
 
 
@@ -119,12 +119,12 @@ def _lacking(pipeline: Pipeline, table: TableId, rules: TableRules, names: Seque
     return None
 
 
-def _rules(pipeline: Pipeline, table: TableId, columns: Sequence[Column], names: Iterable[str]) -> TableRules | None:
-    settings = pipeline.settings
+def _rules(pipeline: Pipeline, source: TableId, columns: Sequence[Column], names: Iterable[str]) -> TableRules | None:
+    settings, table = pipeline.settings, lake_table_of(pipeline, source)
     return table_rules(
         columns,
         rule_finder(pipeline, table),
-        filter_among(pipeline, table, names),
+        filter_among(pipeline, table, names, source),
         keeps_deleted=DELETED_AT in settings.snapshot_columns(table),
         writes_statements=SQL.takes(settings, table),
     )

@@ -204,7 +204,7 @@ def ruled_tables(
             _filter_on(pipeline, table, shape),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),
-            eras=eras.get(table, ()),
+            eras=eras.get(table, {}),
         )
         if rules is not None:
             found[table] = rules
@@ -213,31 +213,43 @@ def ruled_tables(
 
 def _filters_in_eras(
     pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None
-) -> dict[TableId, tuple[FilterSince, ...]]:
-    """Return the row filters of tables from position to position.
+) -> dict[TableId, dict[TableId | None, tuple[FilterSince, ...]]]:
+    """Return the row filters of tables from position to position, by source table.
 
-    There are none where one filter has one name for each column. Those of merged tables are left out: each shard has statements
-    of its own.
+    There are none where one filter has one name for each column. Of merged tables each shard has statements of its own, and so
+    has each set of a TDSQL. None stands for all sources of a table.
     """
     settings = pipeline.settings
     filters = {table: parts for table in tables if (parts := settings.row_filters(table))}
-    filters = {table: parts for table, parts in filters.items() if not settings.routes.shard_columns(table)}
     if not filters:
         return {}
     sources, said = known_sources(pipeline), tuple(stored_statements(pipeline, None)) if said is None else said
-    return {
-        table: filters_by_position(said, sources[table][0], parts)
-        for table, parts in filters.items()
-        if len(sources.get(table, ())) == 1
-    }
+    by_set = dict[str, list[SourceStatement]]()
+    for one in said:
+        by_set.setdefault(one.source_set, []).append(one)
+    found = dict[TableId, dict[TableId | None, tuple[FilterSince, ...]]]()
+    for table, parts in filters.items():
+        mine = {
+            source: filters_by_position(by_set.get(source.source_set, ()), source.of_all_sets, parts)
+            for source in sources.get(table, ())
+        }
+        if any(mine.values()) and len(mine) == 1:
+            found[table] = {None: next(iter(mine.values()))}
+        elif any(mine.values()):
+            found[table] = {source: some or (FilterSince(None, parts[-1][1]),) for source, some in mine.items()}
+    return found
 
 
-def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str]) -> RowFilter | None:
-    """Return the row filter of a table with the last names of its columns among some."""
+def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str], source: TableId) -> RowFilter | None:
+    """Return the row filter of a source table with the last names of its columns among some.
+
+    ``table`` is its name in the lake.
+    """
     rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
     if rows is None:
         return None
-    found = (one.rows for one in reversed(_filters_in_eras(pipeline, [table], None).get(table, ())))
+    eras = _filters_in_eras(pipeline, [table], None).get(table, {})
+    found = (one.rows for one in reversed(eras.get(source, eras.get(None, ()))))
     return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
 
 

@@ -54,7 +54,10 @@ def stop_of(
 
 
 def rows_of_other_keys(table: TableId) -> Fault:
-    """Return the fault of a merged table, or of one with sets, to which statements moved rows with another primary key."""
+    """Return the fault of a table to which statements moved rows with another primary key.
+
+    It is a merged table, or one with sets.
+    """
     return Fault(
         SNAPSHOT.name,
         f"primary keys of the shards of {table}",

@@ -44,10 +44,10 @@ class Counts:
         return tuple(period for window in self.of_all_time(table) for period in window.keys)
 
     def keys_of_rows(self, routes: Routes, followed: FollowedTable) -> tuple[KeySpan, ...]:
-        """Return the keys that changes of a table, or of one of its shards, tell under all names that its rows had.
+        """Return the keys that changes of a table tell under all names that its rows had.
 
-        Of a TDSQL there are none: the counts of a table are those of all sets, whose positions have no order among each other.
-        Schemas say the keys then.
+        The table may be one of the shards. Of a TDSQL there are none: the counts of a table are those of all sets,
+        whose positions have no order among each other. Schemas say the keys then.
         """
         if routes.by_set:
             return ()

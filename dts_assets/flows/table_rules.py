@@ -10,6 +10,7 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.model.column_rules import TableRules, unusable
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow
+from dts_assets.model.routes import Routes
 from dts_assets.model.row_filters import columns_of
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import Fault
@@ -50,23 +51,26 @@ def tables_to_refuse(rules: Mapping[TableId, TableRules], shapes: Iterable[Table
     return {table: refused_by_rules(table, clause) for table, clause in found.items()}
 
 
-def with_lists(rules: Mapping[TableId, TableRules], shapes: Sequence[TableShapeRow]) -> dict[TableId, TableRules]:
+def with_lists(
+    rules: Mapping[TableId, TableRules], shapes: Sequence[TableShapeRow], routes: Routes
+) -> dict[TableId, TableRules]:
     """Return rules whose eras say which lists of columns lack one of the filter.
 
-    ``shapes`` have the lists that events told.
+    ``shapes`` have the lists that events told, and of shards the columns that tell them, too.
     """
     found = dict(rules)
     for table, one in rules.items():
         if not one.eras:
             continue
         stored = {column.name: column.source_names for column in one.decoded}
-        lists = [{column.name for column in row.columns} for row in shapes if row.table == table]
-        digests = [list_digest(column.name for column in row.columns) for row in shapes if row.table == table]
+        lists = [[column.name for column in row.columns] for row in shapes if row.table == table]
+        shard = routes.shard_columns(table) if routes else ()
+        digests = [list_digest(name for name in names if name not in shard) for names in lists]
         eras = []
         for era in one.eras:
             wanted = [stored.get(name, (name,)) for name in columns_of(era.rows)]
             lacking = (
-                digest for digest, names in zip(digests, lists, strict=True) if any(map(names.isdisjoint, wanted))
+                digest for digest, names in zip(digests, lists, strict=True) if any(map({*names}.isdisjoint, wanted))
             )
             eras.append(replace(era, lacking=frozenset(lacking)))
         found[table] = replace(one, eras=tuple(eras))

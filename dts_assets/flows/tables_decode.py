@@ -152,7 +152,7 @@ def _decode(
     routes = pipeline.settings.routes
     sources = known_sources(pipeline) if routes else {}
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
-    rules = with_lists(rules, routed := routed_shapes(pipeline, shapes))
+    rules = with_lists(rules, routed := routed_shapes(pipeline, shapes), routes)
     refused = tables_to_refuse(rules, routed)
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
     copied = [one for some in plan.brought.values() for one in some]

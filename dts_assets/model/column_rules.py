@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TypeAlias
 
 from dts_assets.model.collections import DOCUMENT, is_collection
@@ -16,6 +17,7 @@ from dts_assets.model.columns import Column, same_name
 from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.row_filters import RowFilter, columns_of, misfit, renamed
+from dts_assets.model.tables import TableId
 
 
 class RuleKind(StrEnum):
@@ -73,13 +75,15 @@ class FilterEra:
     """The row filter behind a position, with the names that columns have in the lake there.
 
     The position None stands for the first change. ``lacking`` has the digests of the lists of columns that events told, and that
-    lack one of the filter. ``follows`` says that another filter was in force before.
+    lack one of the filter. ``follows`` says that another filter was in force before. It is for the changes of one ``source``
+    where a table has several, each of which has statements of its own; None stands for all.
     """
 
     since: SourcePosition | None
     rows: RowFilter
     follows: bool = False
     lacking: frozenset[str] = frozenset()
+    source: TableId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,15 @@ class TableRules:
     of_documents: bool = False
     eras: tuple[FilterEra, ...] = ()
     follows: bool = False
+
+    @property
+    def differ_by_source(self) -> bool:
+        """True if the source tables have row filters of their own."""
+        return any(era.source is not None for era in self.eras)
+
+    def of_source(self, source: TableId) -> TableRules:
+        """Return the rules for the changes of a source table."""
+        return replace(self, eras=tuple(era for era in self.eras if era.source in (None, source)))
 
     def of_era(self, era: FilterEra) -> TableRules:
         """Return the rules for the changes of an era."""
@@ -170,12 +183,13 @@ def table_rules(
     *,
     keeps_deleted: bool = False,
     writes_statements: bool = False,
-    eras: Sequence[FilterSince] = (),
+    eras: Mapping[TableId | None, Sequence[FilterSince]] = MappingProxyType({}),
 ) -> TableRules | None:
     """Return the rules on a table with some columns; None where nothing is to be done.
 
     Values that get another form are read as text, exactly as the source wrote them, or as bytes. A name in the filter that no
-    column has stays as it is. ``eras`` are the filters from position to position, where there are several.
+    column has stays as it is. ``eras`` are the filters from position to position, where there are several, by the source table;
+    None stands for all of them.
     """
     columns = tuple(columns)
     # Of names that differ in case only, the one of the lake counts first.
@@ -185,7 +199,11 @@ def table_rules(
     def in_lake(name: str) -> str:
         return named.get(same_name(name), name)
 
-    mine = tuple(FilterEra(one.since, renamed(one.rows, in_lake), one.follows) for one in eras)
+    mine = tuple(
+        FilterEra(one.since, renamed(one.rows, in_lake), one.follows, source=source)
+        for source, some in eras.items()
+        for one in some
+    )
     rows = None if rows is None else renamed(rows, in_lake)
     looked_at = frozenset().union(*map(columns_of, [era.rows for era in mine] or ([] if rows is None else [rows])))
     rules = {column.name: rule for column in columns if (rule := rule_on(column, rule_of)) is not None}
@@ -241,6 +259,11 @@ def first_difference(rules: TableRules, others: TableRules) -> SourcePosition | 
 
     None stands for filters that never do.
     """
+    sources = dict.fromkeys(one.source for one in (*rules.eras, *others.eras))
+    if len(sources) > 1:
+        both = ((rules.of_source(one), others.of_source(one)) for one in sources if one is not None)
+        found = (first_difference(*pair) for pair in both)
+        return min((since for since in found if since is not None), default=None)
     begins = {one.since or _BEGIN for one in (*rules.eras, *others.eras)}
     return next((since for since in sorted(begins) if _rows_at(rules, since) != _rows_at(others, since)), None)
 

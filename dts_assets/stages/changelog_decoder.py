@@ -305,15 +305,29 @@ class ChangelogDecoder:
         if self._wanted.partial:
             decoded = without_partial(decoded, entries, self._wanted.partial)
         apart = self._format.traits.rows_apart
-        routed = joined_by_table(self._routes.routed(one, source_set) for one in decoded.tables)
+        routed = self._routed(decoded.tables, source_set)
         made = (
             self._ruled(some, entries, rules, rows_apart=apart, lacks=lacks)
-            for changes in routed
-            for some, rules, lacks in by_era(changes, entries, self._rules.get(changes.table))
+            for source, changes in routed
+            for some, rules, lacks in by_era(changes, entries, self._rules.get(changes.table), source)
         )
         # Rules may leave a parent's change out, and the server passes it on all the same.
-        of_parents = (parent_changes(changes, self._keys.get(changes.table, ())) for changes in routed)
+        of_parents = (parent_changes(changes, self._keys.get(changes.table, ())) for _, changes in routed)
         return decoded, [rows for rows in made if rows is not None], [one for one in of_parents if one is not None]
+
+    def _routed(self, tables: Iterable[TableChanges], source_set: str) -> list[tuple[TableId, TableChanges]]:
+        """Return the changes of lake tables, each with its source table.
+
+        It is one of several source tables where these are judged alike.
+        """
+        alike = dict[object, tuple[TableId, list[TableChanges]]]()
+        for one in tables:
+            routed, source = self._routes.routed(one, source_set), one.table.of_set(source_set)
+            rules, key = self._rules.get(routed.table), None
+            if rules is not None and rules.differ_by_source:
+                key = (routed.table, *(replace(era, source=None) for era in rules.of_source(source).eras))
+            alike.setdefault(key, (source, []))[1].append(routed)
+        return [(source, joined) for source, some in alike.values() for joined in joined_by_table(some)]
 
     def _ruled(
         self,

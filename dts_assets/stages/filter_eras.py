@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dts_assets.model.column_rules import FilterEra, TableRules
 from dts_assets.model.positions import SourcePosition
+from dts_assets.model.tables import TableId
 from dts_assets.stages.entry_columns import source_positions
 from dts_assets.wire.format import TableChanges
 
@@ -21,13 +22,18 @@ LACKING = "events lack a column of its row filter, by the name that statements g
 
 
 def by_era(
-    changes: TableChanges, entries: pa.RecordBatch, rules: TableRules | None
+    changes: TableChanges, entries: pa.RecordBatch, rules: TableRules | None, source: TableId
 ) -> Iterator[tuple[TableChanges, TableRules | None, bool]]:
     """Yield changes with the rules that judge them; ``entries`` is the batch that they were decoded from.
 
-    Beside them stands whether an event of them lacks a column of the filter. A change at the position of a statement stands
-    behind it.
+    Beside them stands whether an event of them lacks a column of the filter, or nobody knows its filter. A change at the position
+    of a statement stands behind it. Where source tables have filters of their own, changes are those of one.
     """
+    if rules is not None and rules.differ_by_source:
+        rules = rules.of_source(source)
+        if not rules.eras:
+            yield changes, rules, True
+            return
     if rules is None or not rules.eras:
         yield changes, rules, False
         return

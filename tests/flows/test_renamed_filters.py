@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dts_assets.flows.pauses import resume_tables
+from tests.flows.copied import Read, copy_rows
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -205,3 +206,100 @@ def test_filters_that_follow_one_another_leave_the_same_rows_in_any_order_of_win
     harness = made(source, tmp_path, order, WAY_OUT)
     assert not harness.pipeline.ledger.paused_tables()
     assert [(row["id"], row["old"]) for row in rows_of(harness)] == [(0, "x"), (2, "x"), (3, "y"), (5, "x"), (8, "x")]
+
+
+def swapped_by_a_tool() -> Source:
+    """A tool drops the filter's column in a copy of the table, which takes the table's name in the second window."""
+    table = Table("items", [Field("id", INT, True), Field("region", TEXT), Field("old", TEXT)])
+    copy = Table("_items_gho", [Field("id", INT, True), Field("old", TEXT)])
+    source, second = short_source(table, copy), 0
+
+    def send(window: int, *what: Dml | Ddl) -> None:
+        nonlocal second
+        second += 1
+        source.transaction(border(window) + second * SECOND, *what)
+
+    whole = [
+        {"id": number, "region": "eu" if number < 3 else "us", "old": "x" if number % 2 else "y"} for number in range(6)
+    ]
+    send(0, Dml(table, [(None, row) for row in whole]))
+    source.checkpoint(border(0) + 500 * SECOND)
+    send(1, Ddl("CREATE TABLE _items_gho LIKE items"))
+    send(1, Ddl("ALTER TABLE _items_gho DROP region"))
+    send(1, Dml(copy, [(None, {"id": row["id"], "old": row["old"]}) for row in whole]))
+    send(1, Dml(table, [(None, {"id": 7, "region": "us", "old": "x"}), (None, {"id": 8, "region": "eu", "old": "y"})]))
+    send(1, Dml(copy, [(None, {"id": 7, "old": "x"}), (None, {"id": 8, "old": "y"})]))
+    send(1, Ddl("RENAME TABLE items TO _items_del, _items_gho TO items"))
+    table.columns[:] = copy.columns
+    send(1, Dml(table, [(None, {"id": 9, "old": "x"}), (None, {"id": 10, "old": "y"})]))
+    source.checkpoint(border(1) + 500 * SECOND)
+    send(
+        2, Dml(table, [({"id": 1, "old": "x"}, {"id": 1, "old": "y"}), ({"id": 2, "old": "y"}, {"id": 2, "old": "x"})])
+    )
+    source.checkpoint(border(2) + 500 * SECOND)
+    return source
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1, 2), (1, 0, 2)])
+def test_the_next_filter_is_in_force_from_a_tools_swap_on(order: tuple[int, ...], tmp_path: Path) -> None:
+    """The copy's rows are judged by the filter whose columns it has."""
+    harness = open_short(
+        bench_in_process(tmp_path, "renamed"), tmp_path / "capture", swapped_by_a_tool().messages, windows=3,
+        rows={"bank.items": WAY_OUT},
+    )  # fmt: skip
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    assert [(row["id"], row["old"]) for row in rows_of(harness)] == [(number, "x") for number in (2, 3, 5, 7, 9)]
+    told = {(row["window_start"], row["after"]["id"]) for row in harness.rows("changelog", *ITEMS.path) if row["after"]}
+    assert {number for start, number in told if start == border(0)} == {0, 1, 2}, "those of the first filter alone"
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("where", ["region = 'eu'", "area = 'eu'"])
+def test_a_copy_is_filtered_by_the_name_that_the_column_has_now(where: str, tmp_path: Path) -> None:
+    """Another column has the filter's name since; the copy's rows and those of events are judged by one column."""
+    source = sold()
+    harness = open_short(
+        bench_in_process(tmp_path, "renamed"), tmp_path / "capture", source.source.messages, windows=3,
+        rows={"bank.items": where},
+    )  # fmt: skip
+    harness.all(0, 1)
+    at = source.source.committed
+    rows = tuple(source.source.rows["items"].values())
+    extra = (
+        {"id": 90, "area": "eu", "region": "us", "old": None},
+        {"id": 91, "area": "us", "region": "eu", "old": None},
+    )
+    copied = copy_rows(harness, source.table, [Read(at, at, (*rows, *extra))])
+    expected = {row["id"] for row in rows if row["area"] == "eu"} | {90}
+    assert copied.rows == len(expected)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    assert {row["id"] for row in rows_of(harness)} == expected
+
+
+@pytest.mark.more
+def test_a_copy_before_the_statement_stays_as_it_was_judged(tmp_path: Path) -> None:
+    source = Sold()
+    source.put(0, id=1, region="eu")
+    source.source.checkpoint(border(0) + 500 * SECOND)
+    at = source.source.committed
+    rows = ((1, "eu"), (90, "eu"), (91, "us"))
+    read = Read(at, at, tuple({"id": number, "region": region, "old": None} for number, region in rows))
+    table = Table("items", list(source.table.columns))
+    source.rename(1, region="area")
+    source.put(1, id=2, area="eu")
+    source.put(1, id=3, area="us")
+    source.source.checkpoint(border(1) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "renamed"), tmp_path / "capture", source.source.messages, windows=2,
+        rows={"bank.items": "region = 'eu'"},
+    )  # fmt: skip
+    harness.all(0)
+    assert copy_rows(harness, table, [read]).rows == 2
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    assert [(row["id"], row["area"]) for row in rows_of(harness)] == [(1, "eu"), (2, "eu"), (90, "eu")]

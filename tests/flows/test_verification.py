@@ -238,6 +238,22 @@ def test_a_row_filter_counts_on_both_sides(server: Server, tmp_path: Path, text:
 
 
 @pytest.mark.more
+def test_a_row_filter_counts_by_the_name_that_its_column_has_now(tmp_path: Path) -> None:
+    """Two columns of the source swap their names, so that the filter's name is that of another column."""
+    before = ("CREATE DATABASE d", "CREATE TABLE d.orders (id INT PRIMARY KEY, n INT, m INT)")
+    with private_server() as server:
+        run(server, [*before, "INSERT INTO d.orders VALUES (1, 1, 9), (2, 9, 1), (3, 1, 1)"], second=START + 1)
+        run(server, ["ALTER TABLE d.orders RENAME COLUMN n TO m, RENAME COLUMN m TO n"], second=START + 2)
+        run(server, ["INSERT INTO d.orders (id, n, m) VALUES (4, 1, 9), (5, 9, 1)"], second=START + 3)
+        harness = lake_of(server, tmp_path, rows={"d.orders": "n < 2"})
+        with moment_of(place_of(server)) as moment:
+            found = verify_at(harness.pipeline, moment, tmp_path / "moment", tables=[ORDERS], timeout=0)
+        assert found.unequal == ()
+        assert found.verdicts[ORDERS].is_equal
+        assert {row["id"] for row in harness.rows("snapshot", *ORDERS.path)} == {1, 3, 5}
+
+
+@pytest.mark.more
 def test_rows_that_one_side_lacks_are_named(server: Server, harness: Harness, tmp_path: Path) -> None:
     with moment_of(place_of(server)) as moment:
         tables = compared(harness, moment, tmp_path / "moment")

@@ -78,8 +78,8 @@ def _by_era(batch: pa.RecordBatch) -> object:
     changes = replace(changes, batch=changes.batch.set_column(0, "entry_index", pa.array(range(count), pa.int32())))
     filters = [filter_of("region = 'eu'"), filter_of("note = 'eu'")]
     eras = [FilterSince(SourcePosition(0, 1, count * part // 3), filters[part % 2]) for part in range(3)]
-    rules = table_rules(rules_of().decoded, no_rule, filters[0], eras=eras)
-    return [len(some.batch) for some, _, _ in by_era(changes, entries, rules)]
+    rules = table_rules(rules_of().decoded, no_rule, filters[0], eras={None: eras})
+    return [len(some.batch) for some, _, _ in by_era(changes, entries, rules, changes.table)]
 
 
 def _statements(count: int) -> list[tuple[Effect, ...]]:

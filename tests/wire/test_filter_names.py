@@ -95,3 +95,27 @@ def test_names_and_filters_follow_one_another() -> None:
     later = {**life, 40: (NEXT + timedelta(hours=1), "ALTER TABLE orders DROP e")}
     three = filters((NEXT, "a"), (NEXT + timedelta(hours=1), "c"), (None, "x"), said_in=later)
     assert three == [*expected, (40, "x", True)]
+
+
+GHOST = "RENAME TABLE orders TO _orders_del, _orders_gho TO orders"
+
+
+def test_a_filter_is_in_force_until_a_copy_without_its_column_takes_the_name() -> None:
+    """The copy is altered in any window; the window of the swap counts, and a copy that is made anew has lost nothing."""
+    life = {
+        10: (START, "CREATE TABLE _orders_gho LIKE orders"),
+        20: (START, "ALTER TABLE _orders_gho DROP a"),
+        30: (NEXT, GHOST),
+    }
+    assert filters((NEXT, "a"), (None, "b"), said_in=life) == [(None, "a", False), (30, "b", True)]
+    assert filters((START, "a"), (None, "b"), said_in=life) == [(None, "a", False)]
+    again = {**life, 25: (START, "CREATE TABLE _orders_gho LIKE orders")}
+    assert filters((NEXT, "a"), (None, "b"), said_in=again) == [(None, "a", False)]
+    other = {
+        10: (START, "ALTER TABLE orders RENAME COLUMN a TO z"),
+        20: (START, "ALTER TABLE _orders_gho DROP z"),
+        30: (NEXT, GHOST),
+    }
+    assert filters((NEXT, "a"), (None, "b"), said_in=other) == [(None, "a", False), (10, "z", False), (30, "b", True)]
+    named = {**life, 25: (START, "RENAME TABLE _orders_gho TO x"), 30: (NEXT, "RENAME TABLE orders TO y, x TO orders")}
+    assert filters((NEXT, "a"), (None, "b"), said_in=named) == [(None, "a", False), (30, "b", True)]

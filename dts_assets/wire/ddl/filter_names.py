@@ -41,8 +41,8 @@ def filters_by_position(
     """Return the row filters of a source table from position to position.
 
     There are none for one filter whose columns have one name. Each of the ``parts`` has the start of the window until which it is
-    in force: until the first statement of that window which drops a column of it. While no such statement is known it stays in
-    force.
+    in force: until the first statement of that window which drops a column of it, or brings a tool's copy that has lost one. It
+    stays in force while no such statement is known.
     """
     said, found, begin = tuple(statements), list[FilterSince](), None
     for place, (until, rows) in enumerate(parts):
@@ -69,23 +69,45 @@ def _drop_of(
     names: Sequence[FilterNames],
     start: datetime,
 ) -> SourcePosition | None:
-    """Return the first statement of a window that drops a column of a filter, if any."""
+    """Return the first statement of a window that takes a filter's column from its table, if any.
+
+    It drops the column, or it gives the table's name to another table that has lost the column: a tool's altered copy.
+    """
     columns = tuple(columns)
     eras = names[1:] if names[0].since is None else names
     begins = [one.since for one in eras if one.since is not None]
+    lost = dict[TableId, set[str]]()
     for one in sorted(statements, key=lambda one: (one.position, one.place)):
-        if one.window_start != start:
-            continue
         there = names[max(bisect_left(begins, one.position) + len(names) - len(eras) - 1, 0)]
         wanted = {same_name(there.name_of(name)) for name in columns}
         for effect in one.parsed.effects:
-            if (
-                effect.kind is EffectKind.DROP_COLUMN
-                and effect.tables[0] == table
-                and same_name(effect.columns[0]) in wanted
-            ):
+            gone = _lost_by(effect, table, lost)
+            if one.window_start == start and not wanted.isdisjoint(gone):
                 return one.position
     return None
+
+
+def _lost_by(effect: Effect, table: TableId, lost: dict[TableId, set[str]]) -> set[str]:
+    """Return the columns that a table loses by an effect.
+
+    Those that other tables have lost are noted in ``lost``.
+    """
+    first = effect.tables[0] if effect.tables else None
+    if first is None:
+        return set()
+    if effect.kind is EffectKind.CREATE_TABLE:
+        lost.pop(first, None)
+    elif effect.kind is EffectKind.DROP_COLUMN:
+        name = same_name(effect.columns[0])
+        if first == table:
+            return {name}
+        lost.setdefault(first, set()).add(name)
+    elif effect.kind is EffectKind.RENAME_TABLE:
+        gone, new = lost.pop(first, set()), effect.tables[1]
+        if new == table:
+            return gone
+        lost[new] = gone
+    return set()
 
 
 @dataclass(slots=True)
