@@ -9,7 +9,7 @@ Then every operation has its whole row, and ``stages/bags.py`` counts equal rows
 merge has together, as long as it has all rows that may be meant.
 
 Pieces of one event in several Kafka partitions have no order. There each removal first takes one of the rows before the event,
-and then, if none matches, one of those that the event has brought.
+and then, if none matches, one of those that its own piece has brought.
 """
 
 from __future__ import annotations
@@ -229,17 +229,19 @@ class _Walk:
             for number in event[0]:
                 self._take(number) if self.takes[number] else self._leave(number)
             return
-        numbers = [number for piece in event for number in piece]
-        later = [number for number in numbers if not self.takes[number] and not self._leave(number, waits=True)]
-        waiting = {self.changes[number]: number for number in later if self.changes[number] >= 0}
-        takes_later = {self.changes[number]: number for number in numbers if self.takes[number]}
-        for number in numbers:
-            if self.takes[number] and self.changes[number] not in waiting:
-                self._take(number)
-        for number in later:
-            self._leave(number)
-            if self.changes[number] in waiting and self.changes[number] in takes_later:
-                self._take(takes_later[self.changes[number]])
+        leaving = [number for piece in event for number in piece if not self.takes[number]]
+        waiting = {number for number in leaving if not self._leave(number, waits=True)}
+        brought = list[Row]()
+        for piece in event:
+            mine = list[Row]()
+            for number in piece:
+                if self.takes[number]:
+                    mine += self._take(number)
+                elif number in waiting:
+                    self._leave(number)
+            brought += [row for row in mine if self.rows.remove(row)]  # no other piece finds them
+        for row in brought:
+            self.rows.add(row)
 
     def touches(self) -> pa.RecordBatch:
         """Return what the operations touch, with the whole rows that were found."""
@@ -278,20 +280,21 @@ class _Walk:
             self.found.unmatched += 1
         return True
 
-    def _take(self, number: int) -> None:
-        """Let the row come that an operation makes, unless its change is ambiguous."""
+    def _take(self, number: int) -> list[Row]:
+        """Let the row come that an operation makes, and return it; none comes of an ambiguous change."""
         row, marks = self._row(number), self.marks[number]
         old = self.old_rows.get(self.changes[number], _NOT_FOUND)
         if old:
             row = (row[0], *(o if m == UNSENT else r for r, o, m in zip(row[1:], old[1:], marks, strict=True)))
         if old is None:
             self.found.dropped.append(number)
-            return
+            return []
         if marks.any():
             self.found.rows[number] = row
             self.found.unseen += not old
         self.rows.add(row)
         self.unknown[row] = self._unknown(number, old)
+        return [row]
 
     def _unknown(self, number: int, old: Row) -> tuple[bool, ...]:
         """Return which values of the row that an operation makes are told by no rule of servers."""

@@ -12,7 +12,7 @@ import pytest
 
 from dts_assets.model.columns import Column
 from dts_assets.model.positions import SourcePosition
-from dts_assets.model.removals import ALL_REMOVED
+from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.stages.change_columns import TRUNCATE, RowShape
 from dts_assets.stages.key_operations import joined
 from dts_assets.stages.row_folds import MadeRows, living_rows
@@ -138,7 +138,7 @@ SOURCES: list[tuple[Source, RowShape]] = [(by_key, SENT), (by_anything, SENT), (
 def test_the_columns_that_were_sent_find_the_row(source: Source, shape: RowShape) -> None:
     """In one piece and going on from any middle; so does what stays open of a history, and what lives beside deleted rows."""
     several = 0
-    for seed in range(times(4, 300)):
+    for seed in range(times(4, 100)):
         changes, models = history(seed, source)
         rows, cut, nothing = Counter(models[-1].rows), seed % 40, stored([])
         made = living_rows(joined(parts_of([batch(changes)], shape=shape)), shape)
@@ -204,6 +204,48 @@ def test_keys_that_move_within_one_event_in_several_pieces() -> None:
     made = living_rows(joined(parts_of([batch([*came, *moved])], shape=SENT)), SENT)
     assert held(made.rows) == Counter((0, number + 1, None, number) for number in range(6))
     assert made.not_removed.ambiguous == 0
+
+
+def test_events_in_pieces_change_the_same_rows_whatever_a_merge_has_together() -> None:
+    """Each row of an event changes once; the key of one may be that of another before, which is in another piece or not."""
+    for seed in range(times(6, 100)):
+        chance, rows, changes = random.Random(seed), dict[int, Row](), list[Change]()
+        for event in range(12):
+            before = dict(rows)
+            for number, key in enumerate(chance.sample(range(6), 3)):
+                old, name = before.get(key), chance.choice(["a", "b", None])
+                new_key = chance.choice([key, *(one for one in range(6) if one not in rows)])
+                change = Change("insert", None, (0, key, name, 1), at(1, event), number, chance.randrange(2))
+                if old is not None:
+                    del rows[key]
+                    new = None if chance.random() < 0.3 else (0, new_key, name, old[3])
+                    change = replace(change, op="update" if new else "delete", before=old, after=new, unsent=FIELDS[2:])
+                    change = replace(change, absent=("amount",) if new else ())
+                elif key in rows:
+                    continue
+                if change.after is not None:
+                    rows[change.after[1]] = change.after
+                changes.append(change)
+        wanted = Counter(rows.values())
+        assert held(living_rows(joined(parts_of([batch(changes)], shape=SENT)), SENT).rows) == wanted, seed
+        cut = next(n for n, one in enumerate(changes) if one.position.position > seed % 11)
+        begun = merged(stored([]), [batch(changes[:cut])], shape=SENT, fold_absent=True)
+        assert held(merged(begun, [batch(changes[cut:])], shape=SENT, fold_absent=True, shares=3)) == wanted, seed
+
+
+def test_a_removal_takes_no_row_that_another_piece_of_its_event_has_brought() -> None:
+    """So it is for whole rows, too: equal rows are counted alike whatever a merge has together."""
+    came = Change("insert", None, (0, 1, "a", 1), at(1, 1), 0, 0)
+    gone = Change("delete", (0, 1, "a", 1), None, at(1, 1), 1, 1, unsent=FIELDS[2:])
+    later = Change("update", (0, 1, "a", 1), (0, 1, "b", 1), at(1, 2), unsent=FIELDS[2:], absent=("amount",))
+    made = living_rows(joined(parts_of([batch([came, gone, later])], shape=SENT)), SENT)
+    begun = merged(stored([]), [batch([came, gone])], shape=SENT, fold_absent=True)
+    assert (
+        held(merged(begun, [batch([later])], shape=SENT, fold_absent=True))
+        == held(made.rows)
+        == Counter([(0, 1, "b", 1)])
+    )
+    assert made.not_removed == NotRemoved(unmatched=1)
 
 
 def test_a_row_that_an_event_changes_twice_in_one_of_several_pieces() -> None:
