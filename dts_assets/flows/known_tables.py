@@ -287,12 +287,16 @@ def screen_of(
 
 
 def _filter_on(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> RowFilter | None:
-    """Return the row filter of a table; a helper table may have that of its table."""
+    """Return the row filter of a table; a helper table may have that of its table.
+
+    Of several that follow one another it is the first one whose columns the helper has: it is made before one of them goes.
+    """
     own, helped = pipeline.settings.row_filter(table), helped_table(table)
-    if own is not None or helped is None or (found := pipeline.settings.row_filter(helped)) is None:
+    if own is not None or helped is None:
         return own
     names = {same_name(name) for column in columns for name in column.source_names}
-    return found if names.issuperset(map(same_name, columns_of(found))) else None
+    parts = (rows for _, rows in pipeline.settings.row_filters(helped))
+    return next((rows for rows in parts if names.issuperset(map(same_name, columns_of(rows)))), None)
 
 
 def source_types(pipeline: Pipeline) -> dict[TableId, dict[str, str]]:

@@ -303,3 +303,34 @@ def test_a_copy_before_the_statement_stays_as_it_was_judged(tmp_path: Path) -> N
     harness.settle()
     assert not harness.pipeline.ledger.paused_tables()
     assert [(row["id"], row["area"]) for row in rows_of(harness)] == [(1, "eu"), (2, "eu"), (90, "eu")]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1)])
+def test_a_tools_copy_that_has_the_column_is_judged_by_the_first_filter(order: tuple[int, ...], tmp_path: Path) -> None:
+    """The filters follow one another at a later statement, which nobody has sent yet."""
+    fields = [Field("id", INT, True), Field("region", TEXT), Field("old", TEXT)]
+    source = short_source(Table("items", list(fields)), Table("_items_gho", [*fields, Field("more", INT)]))
+    rows = [
+        {"id": number, "region": "eu" if number < 3 else "us", "old": "x" if number % 2 else "y"} for number in range(6)
+    ]
+    source.transaction(border(0) + SECOND, Dml(source.tables["items"], [(None, row) for row in rows]))
+    source.transaction(
+        border(0) + 2 * SECOND, Dml(source.tables["_items_gho"], [(None, {**row, "more": 1}) for row in rows])
+    )
+    source.checkpoint(border(0) + 500 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("RENAME TABLE items TO _items_del, _items_gho TO items"))
+    source.checkpoint(border(1) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "renamed"),
+        tmp_path / "capture",
+        source.messages,
+        windows=2,
+        rows={"bank.items": WAY_OUT},
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    assert [row["id"] for row in rows_of(harness)] == [0, 1, 2]
+    assert {row["after"]["id"] for row in harness.rows("changelog", "bank", "_items_gho")} == {0, 1, 2}
