@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.frontier import Consistency
 from dts_assets.model.ledger_rows import Cut
@@ -14,6 +15,7 @@ from dts_assets.model.windows import Window
 from dts_assets.planning.judgements import corrected_marks
 from dts_assets.stages.change_columns import CHANGE_COLUMNS, Counted, RowShape
 from dts_assets.stages.key_operations import joined, operations_of, standing
+from dts_assets.stages.keys import Bounds
 from dts_assets.stages.row_folds import living_rows
 from dts_assets.stages.snapshot_in_arrow import keys_of_rows, touched_keys
 from tests.growth.long_histories import Case
@@ -58,7 +60,11 @@ def _folded(changes: pa.RecordBatch, shape: RowShape) -> object:
     part = operations_of(changes.select(CHANGE_COLUMNS), shape, Counted(ALL), hashed=True)
     rows = stored(Shown(_row(number), START, 0, 0) for number in range(20))
     touched = touched_keys([part])
-    gone = rows.filter(pa.array(touched.rows(keys_of_rows(rows, shape))))
+    keys = keys_of_rows(rows, shape)
+    found = [(pc.min_max(one), one.null_count > 0) for one in keys]
+    bounds = [Bounds(least["min"], least["max"], may_be_null) for least, may_be_null in found]
+    assert touched.reach(bounds.__getitem__)
+    gone = rows.filter(pa.array(touched.rows(keys)))
     made = living_rows(joined([part, standing(gone, shape, {}, hashed=True)]), shape)
     assert made.rows.num_rows
     return made
