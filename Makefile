@@ -32,7 +32,7 @@ SHARED_OUT = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Sets come in the same order in each run; `make test-all` draws the order.
 SAME_EACH_TIME = PYTHONHASHSEED=0
 
-.PHONY: help setup demo test test-more test-all check dev screenshots live-screenshots example kills moments bench bench-pairs mutations effects matrix broker live soak stateful year mysql clean lock format proto
+.PHONY: help setup demo test test-more test-all check dev screenshots live-screenshots example kills moments bench bench-pairs mutations effects matrix broker live soak stateful meetings year mysql clean lock format proto
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ soak: setup ## A live pipeline under each fault alone, then random ones for SECO
 
 stateful: setup ## Random operator actions on a pipeline for MINUTES (10) from SEED on, judged by the database, failures made small
 	@$(PYTHON_IN_VENV) -W ignore -m tests.stateful --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(ACTIONS),--actions $(ACTIONS))
+
+meetings: setup ## Features that meet over random workloads with DDL on a real MariaDB for MINUTES (10) from SEED on, failures made small and printed as a script
+	@$(PYTHON_IN_VENV) -W ignore -m tests.meetings --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(FEATURES),--features $(FEATURES))
 
 year: setup ## A simulated year of troubles (DAYS=365 HOURS=12 of a window, from SEED on), judged by laws, failures made small (minutes)
 	@$(PYTHON_IN_VENV) -m tests.year --days $(or $(DAYS),365) --hours $(or $(HOURS),12) $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS) --as-found)

@@ -1,0 +1,66 @@
+"""Meetings that the generator leaves out, each with its reason: what colleagues mend, and what docs/ says is not followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.meetings.features import FILTERED, RULED, Feature
+
+F = Feature
+_SHARD = re.compile(r"shop_\d+\.orders_\d+")
+_KEY = re.compile(r"PRIMARY KEY|\b(?:id|ident|n)\b")
+
+
+@dataclass(frozen=True)
+class Avoided:
+    """A statement that is not said where some features are, any of them."""
+
+    why: str
+    features: frozenset[Feature]
+    matches: Callable[[str], bool]
+
+
+def _alters(sql: str, *names: str) -> bool:
+    return sql.startswith("ALTER TABLE") and bool(re.search(rf"\b(?:{'|'.join(names)})\b", sql.split(None, 3)[3], re.I))
+
+
+AVOIDED: Final = (
+    Avoided(
+        "a statement renames or converts the column of a layout, or that of a filter in a merged table",
+        frozenset({F.LAYOUT, F.MERGE, F.SETS}),
+        lambda sql: _alters(sql, *FILTERED) and not any(f" AFTER {one}" in sql for one in FILTERED),
+    ),
+    Avoided(
+        "docs/shards.md: all shards have one primary key, under one name and at all times",
+        frozenset({F.MERGE}),
+        lambda sql: bool(_SHARD.search(sql)) and sql.startswith("ALTER") and bool(_KEY.search(sql)),
+    ),
+    Avoided(
+        "docs/shards.md: all sets have one primary key; where a statement changes it, none is followed in such a table",
+        frozenset({F.SETS}),
+        lambda sql: sql.startswith("ALTER") and (bool(_KEY.search(sql)) or _alters(sql, "b")),
+    ),
+    Avoided(
+        "docs/shards.md: a shard without the columns of the others' key, or with another one",
+        frozenset({F.MERGE}),
+        lambda sql: "RENAME T" in sql and bool(_SHARD.search(sql)) and "d." in sql,
+    ),
+    Avoided(
+        "docs/schema-changes.md: a column under a rule has no default, so rows without a key are not found by it",
+        frozenset({F.RULES}),
+        lambda sql: " DEFAULT " in sql and _alters(sql, *RULED),
+    ),
+    Avoided(
+        "docs/rules.md: a rule but hash on a column of the primary key lets the table stand still",
+        frozenset({F.RULES}),
+        lambda sql: sql.startswith("ALTER") and "PRIMARY KEY (" in sql and _alters(sql, *RULED),
+    ),
+)
+
+
+def is_avoided(sql: str, features: frozenset[Feature]) -> bool:
+    """Whether a statement is left out where some features meet."""
+    return any(one.features & features and one.matches(sql) for one in AVOIDED)

@@ -1,0 +1,240 @@
+"""What the tables of a lake have to be by the rows of the database: a second, small view of merges, filters, rules and types."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from dts_assets.model.columns import joined_type
+from dts_assets.model.tables import TableId
+from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.columns.lake_texts import held_as
+from dts_assets.wire.ddl.table_schemas import folded
+from dts_emulator.source.events import Rows
+from tests.dts_emulator.server_lives import Held, Life, kinds_of
+from tests.meetings.features import FILTERED, KEY, LIMIT, MASK, PATTERN, RULED, Feature, is_filtered, lake_table
+
+F = Feature
+SHARD_COLUMNS = ("_source_database", "_source_table")
+SET_COLUMN = "_source_set"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A value that may be one of several; patterns stand for all texts that match them."""
+
+    values: frozenset[Any]
+    patterns: tuple[str, ...] = ()
+
+    def takes(self, found: Any) -> bool:
+        """Whether a value is one of them."""
+        text = found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+        return found in self.values or (
+            isinstance(text, str)
+            and (text in self.values or any(re.fullmatch(one, text, re.S) for one in self.patterns))
+        )
+
+
+@dataclass
+class View:
+    """A lake table as it has to be: its columns in order with their lake types, and its rows by the names of columns.
+
+    ``unknown`` has for each row the columns whose value nobody knows; ``loose`` are columns whose type is not compared.
+    """
+
+    columns: dict[str, str]
+    rows: list[dict[str, Any]]
+    unknown: list[frozenset[str]]
+    doubt: str | None = None
+    loose: frozenset[str] = frozenset()
+    sources: int = 1
+
+    def spelled(self, names: Iterable[str]) -> View:
+        """The view with names of columns as they are spelled elsewhere: of parts the newest one tells them."""
+        others = {folded(one): one for one in names}
+        own = {one: others.get(folded(one), one) for one in self.columns}
+        return View(
+            {own[one]: kind for one, kind in self.columns.items()},
+            [{own[one]: value for one, value in row.items()} for row in self.rows],
+            [frozenset(own[one] for one in some) for some in self.unknown],
+            self.doubt,
+            frozenset(own.get(one, one) for one in self.loose),
+            self.sources,
+        )
+
+
+@dataclass
+class Past:
+    """What a life told of columns with rules: all texts that ever stood in some column, and columns that statements touched."""
+
+    texts: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, lives: Iterable[Life]) -> Past:
+        found = cls()
+        for life in lives:
+            for transaction in life.transactions:
+                for event in transaction.events:
+                    if isinstance(event, Rows):
+                        found.texts |= set(_texts_of(event))
+            for moment in life.moments:
+                words = {folded(one) for one in re.findall(r"\w+", moment.sql)}
+                if not moment.sql.startswith(("CREATE TABLE", "SET ", "DELETE")) and words & set(RULED):
+                    found.touched |= words
+        found.texts |= {"default 12", "7", "5"}  # of defaults that no event tells
+        return found
+
+
+def _texts_of(event: Rows) -> Iterator[str]:
+    for row in event.rows:
+        for image in (row.before or (), row.after or ()):
+            for value in image:
+                if isinstance(value, bytes):
+                    yield value.decode("utf-8", "replace")
+                elif isinstance(value, int | float | str):
+                    yield str(value)
+
+
+def views_of(
+    tables: Mapping[int, Mapping[TableId, Held]], features: Collection[Feature], settings: Mapping[str, Any], past: Past
+) -> dict[TableId, View]:
+    """The lake tables by the tables of each set."""
+    parts: dict[TableId, list[tuple[dict[str, str], View]]] = {}
+    for number, found in tables.items():
+        for table, held in found.items():
+            name, tells = lake_table(table, features), {}
+            if F.MERGE in features and name.database == "shop":
+                tells = dict(zip(SHARD_COLUMNS, (table.database, table.table), strict=True))
+            if F.SETS in features:
+                tells[SET_COLUMN] = f"set_{number}"
+            view = _view(held, mapped=F.MAPPING in features)
+            if is_filtered(name, settings):
+                view = _filtered(view)
+                # docs/rules.md: an update that brings a row in has no columns but those that it sends.
+                if F.MINIMAL in features:
+                    hidden = frozenset(view.columns) - {*held.schema.key, *FILTERED}
+                    view = replace(view, unknown=[hidden | one for one in view.unknown])
+            if F.RULES in features:
+                view = _ruled(view, past)
+            parts.setdefault(name, []).append((tells, view))
+    return {table: _union(some) for table, some in parts.items()}
+
+
+def _view(held: Held, *, mapped: bool) -> View:
+    kinds = kinds_of(held.schema)
+    columns = {name: kind.lake_type for name, kind in kinds.items()}
+    rows = [dict(zip(held.schema.names, row, strict=True)) for row in held.rows]
+    if mapped:
+        types = {one.name: one.type for one in held.schema.columns}
+        for name, kind in types.items():
+            columns[name], rows = _mapped(kind, columns[name], name, rows)
+    return View(columns, rows, list(held.unknown), held.doubt)
+
+
+def _mapped(kind: str, lake_type: str, name: str, rows: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    if kind == "tinyint(1)":
+        return "boolean", [{**row, name: _boolean(row[name])} for row in rows]
+    if kind.startswith("bigint") and "unsigned" in kind:
+        return "bigint", [{**row, name: _within(row[name])} for row in rows]
+    if kind.startswith("datetime"):
+        return "timestamp", [{**row, name: _instant(row[name])} for row in rows]
+    return lake_type, rows
+
+
+def _boolean(value: Any) -> Any:
+    return None if value is None else bool(value) if value in (0, 1) else ("no value", str(value))
+
+
+def _within(value: Any) -> Any:
+    return value if value is None or value < 1 << 63 else ("no value", str(value))
+
+
+def _instant(value: Any) -> Any:
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+
+
+def _filtered(view: View) -> View:
+    """The rows that pass; where a row has no such column nobody knows."""
+    name = next((one for one in FILTERED if one in view.columns), None)
+    if name is None:
+        return View(view.columns, [], [], "the column of the filter is not there", view.loose)
+    if any(name in one for one in view.unknown):
+        return View(view.columns, view.rows, view.unknown, "the column of the filter is not known", view.loose)
+    kept = [place for place, row in enumerate(view.rows) if row[name] is not None and row[name] < LIMIT]
+    return View(
+        view.columns, [view.rows[one] for one in kept], [view.unknown[one] for one in kept], view.doubt, view.loose
+    )
+
+
+def _ruled(view: View, past: Past) -> View:
+    columns, loose = {}, set()
+    for name, kind in view.columns.items():
+        if folded(name) == "secret":
+            continue
+        columns[name] = "string" if folded(name) in RULED else kind
+        if folded(name) in past.touched:
+            loose.add(name)
+    rows = [{name: _ruled_value(folded(name), row[name], past) for name in columns} for row in view.rows]
+    unknown = [frozenset(one & columns.keys()) for one in view.unknown]
+    return View(columns, rows, unknown, view.doubt, frozenset(loose))
+
+
+def _ruled_value(name: str, value: Any, past: Past) -> Any:
+    if name in past.touched:
+        made = {_by_rule(rule, text) for rule in ("mail", "phone") for text in past.texts}
+        tokens = tuple({_token(text) for text in past.texts})
+        return OneOf(frozenset({value, None, *made}), tokens)
+    if value is None or name not in RULED:
+        return value
+    return OneOf(frozenset(), (_token(value),)) if name == "card" else _by_rule(name, value)
+
+
+def _by_rule(name: str, text: str) -> str:
+    return hmac.new(KEY.encode(), text.encode(), "sha256").hexdigest() if name == "mail" else MASK
+
+
+def _token(text: str) -> str:
+    """A pattern of the text with tokens."""
+    return "tok_[0-9a-f]{32}".join(re.escape(part) for part in re.split(PATTERN, text))
+
+
+def _union(parts: Sequence[tuple[dict[str, str], View]]) -> View:
+    """The rows of all parts, each with the columns that tell the part; values in the type that holds all of them."""
+    if not any(tells for tells, _ in parts):
+        ((_, view),) = parts
+        return view
+    columns: dict[str, tuple[str, list[str]]] = {}
+    for _, view in parts:
+        for name, kind in view.columns.items():
+            columns.setdefault(folded(name), (name, []))[1].append(kind)
+    joined = {key: (name, reduce(joined_type, kinds)) for key, (name, kinds) in columns.items()}
+    found = View({name: kind for name, kind in joined.values()}, [], [], sources=len(parts))
+    for tells, view in parts:
+        found.columns |= dict.fromkeys(tells, "string")
+        found.doubt = found.doubt or view.doubt
+        found.loose |= view.loose
+        for row, unknown in zip(view.rows, view.unknown, strict=True):
+            mine = {folded(name): (value, view.columns[name]) for name, value in row.items()}
+            whole = {name: _as(*mine.get(key, (None, kind)), kind) for key, (name, kind) in joined.items()}
+            found.rows.append({**whole, **tells})
+            hidden = {folded(name) for name in unknown}
+            found.unknown.append(frozenset(name for name in whole if folded(name) in hidden))
+    return found
+
+
+def _as(value: Any, kind: str, wanted: str) -> Any:
+    if value is None or kind == wanted or isinstance(value, tuple):
+        return value
+    if isinstance(value, OneOf):
+        own = pa.scalar(None, arrow_type(kind)).type
+        mine = {one for one in value.values if isinstance(one, str | bytes) and pa.scalar(one).type == own}
+        return OneOf(value.values | {_as(one, kind, wanted) for one in mine}, value.patterns)
+    return held_as(pa.array([value], arrow_type(kind)), arrow_type(wanted))[0].as_py()

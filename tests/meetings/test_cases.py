@@ -1,0 +1,121 @@
+"""Cases by themselves: what is drawn, what is left out, the views that rows are held against, and scripts."""
+
+from __future__ import annotations
+
+import hmac
+from random import Random
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from dts_assets.model.tables import TableId
+from dts_assets.settings.models import Subscription
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema
+from tests.dts_emulator.server_lives import Held
+from tests.meetings import machine
+from tests.meetings.avoided import AVOIDED, is_avoided
+from tests.meetings.cases import Case, Said, Step, drawn_steps
+from tests.meetings.expected import OneOf, Past, View, views_of
+from tests.meetings.features import APART, KEY, NEEDS, Feature, drawn, settings_of
+from tests.meetings.machine import Played, again, make_small, sign
+
+F = Feature
+SILENT = list[str]().append
+SOME = [drawn(Random(seed)) for seed in range(600)]
+COLUMNS = (SchemaColumn("id", "int(11)"), SchemaColumn("f", "int(11)"), SchemaColumn("mail", "varchar(40)", "utf8mb4"))
+ROWS = ((1, 7, "anna"), (2, 70, "bo"), (3, None, None))
+ITEMS, SHARD = TableId("d", "", "items"), TableId("shop_00", "", "orders_1")
+
+
+def held(*rows: tuple[Any, ...]) -> Held:
+    return Held(TableSchema(COLUMNS, ("id",)), rows, tuple(frozenset[str]() for _ in rows))
+
+
+def shown(features: set[Feature], **tables: Held) -> dict[TableId, View]:
+    settings = settings_of(frozenset(features), 4)
+    return views_of({1: {ITEMS: tables["items"], SHARD: tables["shard"]}}, features, settings, Past())
+
+
+def test_every_feature_is_drawn_and_meets_all_that_it_may_meet() -> None:
+    pairs = {frozenset({one, other}) for one in F for other in F if one != other}
+    met = {pair for pair in pairs if any(pair <= some for some in SOME)}
+    cannot = {frozenset({F.RETOLD, F.COPIES})}  # the one needs a failover, the other cannot have any
+    assert met == pairs - APART.keys() - cannot
+    assert all(NEEDS[one] in some for some in SOME for one in some & NEEDS.keys())
+    assert all(APART.values())
+
+
+def test_the_settings_of_all_cases_are_those_of_a_subscription() -> None:
+    source = {"capture": {"path": "."}}
+    window = {"every": "12h", "start": "2026-01-05T00:00Z"}
+    for seed, features in enumerate(SOME[:150]):
+        values = {"format": "dts-protobuf", "source": source, "partitions": 1, "window": window}
+        made = Subscription.model_validate({**values, **settings_of(features, seed)})
+        assert made.has_rules == bool({F.RULES, F.FILTER} & features)
+
+
+def test_what_is_left_out_has_a_reason_and_matches_statements() -> None:
+    assert all(one.why and one.features for one in AVOIDED)
+    assert is_avoided("ALTER TABLE d.items DROP COLUMN f", frozenset({F.LAYOUT}))
+    assert not is_avoided("ALTER TABLE d.items DROP COLUMN f", frozenset({F.SOFT}))
+    assert not is_avoided("ALTER TABLE d.items ADD COLUMN a INT AFTER f", frozenset({F.LAYOUT}))
+    assert is_avoided("ALTER TABLE shop_00.orders_1 DROP PRIMARY KEY", frozenset({F.MERGE}))
+
+
+def test_a_filter_leaves_rows_out_and_a_rule_makes_others_of_values() -> None:
+    found = shown({F.FILTER, F.RULES}, items=held(*ROWS), shard=held())
+    sealed = hmac.new(KEY.encode(), b"anna", "sha256").hexdigest()
+    assert found[ITEMS].rows == [{"id": 1, "f": 7, "mail": sealed}]
+
+
+def test_a_merged_table_has_the_rows_of_all_shards() -> None:
+    found = shown({F.MERGE}, items=held(*ROWS), shard=held(*ROWS[:1]))
+    tells = {"_source_database": "shop_00", "_source_table": "orders_1"}
+    assert found[TableId("shop", "", "orders")].rows == [{"id": 1, "f": 7, "mail": "anna", **tells}]
+    assert len(found[ITEMS].rows) == 3
+
+
+def test_a_value_that_a_statement_moved_may_be_plain_or_under_its_rule() -> None:
+    past = Past({"anna"}, {"mail", "a"})
+    (view,) = views_of({1: {ITEMS: held(ROWS[0])}}, {F.RULES}, {}, past).values()
+    (row,) = view.rows
+    assert isinstance(row["mail"], OneOf)
+    assert row["mail"].takes("anna")
+    assert row["mail"].takes(hmac.new(KEY.encode(), b"anna", "sha256").hexdigest())
+    assert not row["mail"].takes("berta")
+
+
+def test_a_script_is_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = frozenset({F.MERGE, F.RETOLD, F.FAILOVER})
+    said = (Said(1, 3, "d", "CREATE TABLE `d`.t (a INT DEFAULT '\\\\')"),)
+    case = Case(7, features, said, drawn_steps(features, Random(3), 3))
+    played: list[Case] = []
+    monkeypatch.setattr(machine, "life_recorder", mock.MagicMock())
+
+    def noted(_: object, one: Case) -> Played:
+        played.append(one)
+        return Played()
+
+    monkeypatch.setattr(machine, "play", noted)
+    names = {"again": again}
+    exec(case.script().partition("\n")[2], names)
+    assert played == [case]
+
+
+def test_a_case_gets_as_small_as_its_fault_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that needs two features, two statements and a step."""
+    features = frozenset({F.MERGE, F.HISTORY, F.SOFT, F.MINIMAL})
+    said = tuple(Said(1, second, "d", f"statement {second}") for second in range(20))
+    steps = tuple(Step("raw", number) for number in range(5))
+
+    def played(_: object, case: Case) -> Played:
+        fails = {F.MERGE, F.SOFT} <= case.features and {said[3], said[17]} <= {*case.said} and steps[2] in case.steps
+        return Played(["snapshot d.items: no row {1}"] if fails else [])
+
+    monkeypatch.setattr(machine, "play", played)
+    small, found = make_small(
+        mock.Mock(), Case(1, features, said, steps), {sign("snapshot d.moved: no row {2}")}, say=SILENT
+    )
+    assert small == Case(1, frozenset({F.MERGE, F.SOFT}), (said[3], said[17]), (steps[2],))
+    assert found.faults

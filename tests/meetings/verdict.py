@@ -1,0 +1,241 @@
+"""The tables of a lake held against the views of a database, and what counts as a finding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from dts_assets.errors import NothingFoundError
+from dts_assets.errors.removed_rows import RowsRemovedError
+from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.moments import tables_at
+from dts_assets.flows.unproven import unproven_tables
+from dts_assets.model.added_columns import DELETED_AT
+from dts_assets.model.tables import TableId
+from dts_assets.planning.source_moments import AtGtid
+from dts_assets.wire.columns.casts import arrow_type
+from dts_emulator.judge.comparison import COORDINATES
+from tests.dts_emulator.judged_histories import faults_of_histories
+from tests.dts_emulator.server_lives import Life, one_of
+from tests.flows.harness import Harness
+from tests.meetings.cases import Case
+from tests.meetings.copying import COPIED
+from tests.meetings.expected import OneOf, Past, View, views_of
+from tests.meetings.features import Feature, lake_table, settings_of
+
+F = Feature
+ADDED = (*COORDINATES, DELETED_AT)
+NEW = "_new_columns"
+
+
+@dataclass
+class Verdict:
+    """What differs, in words, and how much was compared."""
+
+    faults: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def judge(
+    harness: Harness, case: Case, lives: Mapping[int, Life], gtids: Mapping[int, Sequence[str]], folder: Path
+) -> Verdict:
+    """Compare everything that a lake has with what the databases had."""
+    found, pipeline = Verdict(), harness.pipeline
+    still = {one.table: one.reason for one in pipeline.ledger.paused_tables()}
+    for table, reason in still.items():
+        if "different primary keys" in reason and {F.SETS, F.MERGE} & case.features:  # docs/shards.md
+            found.counts["rows of several primary keys"] += 1
+        elif "makes texts" in reason and F.RULES in case.features:  # docs/rules.md: a type that the rule cannot take
+            found.counts["columns of a type that no rule takes"] += 1
+        else:
+            found.faults.append(f"paused: {table}: {reason}")
+    found.faults += [f"quarantine: {row['reason']}" for row in harness.rows("quarantine")]
+    past, settings = Past.of(lives.values()), settings_of(case.features, case.seed)
+    now = {number: life.moments[-1].tables for number, life in lives.items()}
+    views = views_of(now, case.features, settings, past)
+    unproven = {**unproven_tables(pipeline).results}
+    for reason in unproven.values():
+        found.counts[f"not proven: {reason.split(': ', 1)[-1][:60]}"] += 1
+    views = {table: view for table, view in views.items() if table not in unproven and table not in still}
+    known = set(known_tables(pipeline)) - set(unproven) - set(still)
+    snapshots = {table: pipeline.lake.scan(pipeline.table_path("snapshot", table)) for table in known}
+    _compare(
+        found, "snapshot", {one: rows for one, rows in snapshots.items() if rows is not None}, views, case.features
+    )
+    if F.HISTORY in case.features:
+        _histories(found, harness, case, lives)
+    if F.MOMENTS in case.features and len(lives) == 1:
+        _moments(found, harness, case, lives[1], gtids[1], past, folder)
+    return found
+
+
+def _moments(
+    found: Verdict, harness: Harness, case: Case, life: Life, gtids: Sequence[str], past: Past, folder: Path
+) -> None:
+    random, settings = Random(f"{case.seed} moments"), settings_of(case.features, case.seed)
+    chosen = [one for one in life.moments if one.end]
+    for number, moment in enumerate(random.sample(chosen, min(3, len(chosen)))):
+        at = AtGtid(gtids[moment.end - 1])
+        try:
+            made = tables_at(harness.pipeline, at, folder / f"moment_{number}")
+        except RowsRemovedError:
+            found.counts["moments whose entries have left"] += 1
+            continue
+        except NothingFoundError as error:
+            if "the last cut" in str(error):  # a window that the end of a capture closes counts as a whole
+                found.counts["moments after the last cut"] += 1
+            else:
+                found.faults.append(f"moment: {error}")
+            continue
+        found.faults += [f"moment: {table}: {fault.sentence}" for table, fault in made.failed.items()]
+        views = views_of({1: moment.tables}, case.features, settings, past)
+        left_out = {*made.paused, *unproven_tables(harness.pipeline).results}
+        if F.COPIES in case.features:  # docs/copies.md: as of a moment before a bootstrap nobody knows the rows
+            left_out.add(lake_table(COPIED, case.features))
+        rows = {table: one.scan().to_arrow() for table, one in made.tables.items() if table not in left_out}
+        views = {table: view for table, view in views.items() if table not in left_out}
+        _compare(found, f"moment {at} behind {moment.sql[:60]}", rows, views, case.features)
+
+
+def _histories(found: Verdict, harness: Harness, case: Case, lives: Mapping[int, Life]) -> None:
+    """The versions that have not ended are the rows of the snapshot."""
+    pipeline = harness.pipeline
+    named = " ".join(one.sql for one in case.said if one.sql.startswith(("ALTER", "RENAME")))
+    is_shared = bool({F.MERGE, F.SETS} & case.features)
+    for table in known_tables(pipeline):
+        if is_shared and table.table in named:
+            continue  # docs/history.md: statements change no version of merged tables, and of those of several sets
+        versions = [row for row in harness.rows("history", *table.path) if row["_valid_to"] is None]
+        rows = [row for row in harness.rows("snapshot", *table.path) if row.get(DELETED_AT) is None]
+        found.counts["versions"] += len(versions)
+        if len(versions) != len(rows):
+            found.faults.append(f"history of {table}: {len(versions)} versions have not ended, {len(rows)} rows")
+    strict = {F.COPIES, F.MERGE, F.SETS, F.RULES, F.FILTER, F.MAPPING, F.RENAME, F.FAILOVER}
+    if not strict & case.features:
+        judged = faults_of_histories(harness, lives[1])
+        found.counts["values of histories"] += judged.counts["values"]
+        found.faults += [f"history: {one}" for one in judged.faults if not one.startswith(("quarantine", "paused"))]
+
+
+def _compare(
+    found: Verdict,
+    what: str,
+    snapshots: Mapping[TableId, pa.Table],
+    views: Mapping[TableId, View],
+    features: Collection[Feature],
+) -> None:
+    for table in sorted(snapshots.keys() | views.keys()):
+        view, snapshot, name = views.get(table), snapshots.get(table), f"{what} {table}"
+        if snapshot is None:
+            if view is not None and view.rows and not view.doubt:
+                found.faults.append(f"{name}: no table, {len(view.rows)} rows in the database")
+        elif view is None:
+            if what == "snapshot" and _rows(snapshot):
+                found.faults.append(f"{name}: {len(_rows(snapshot))} rows, no table in the database")
+        elif F.FREEZE in features and table.database in ("d", "sales"):
+            _compare_frozen(found, name, snapshot, view)
+        else:
+            _compare_table(found, name, snapshot, view, keeps=F.KEEP in features)
+
+
+def _compare_table(found: Verdict, name: str, snapshot: pa.Table, view: View, *, keeps: bool) -> None:
+    names = [one for one in snapshot.column_names if one not in ADDED]
+    view = view if view.sources == 1 else view.spelled(names)
+    wanted = list(view.columns)
+    kept = names[len(wanted) :] if keeps and view.sources == 1 else []
+    same = names[: len(names) - len(kept)]
+    # As of a moment before its first row, a table may have its columns in the order of later ones.
+    is_ordered = view.sources == 1 and (name.startswith("snapshot") or bool(view.rows))
+    if (same != wanted) if is_ordered else (sorted(same) != sorted(wanted)):
+        found.faults.append(f"{name}: columns {same}, {wanted} in the database")
+        return
+    # As of a moment a column has the type that holds all of its values, those of later moments, too.
+    for column, kind in view.columns.items() if name.startswith("snapshot") else ():
+        told = _short(snapshot.schema.field(column).type)
+        if column not in view.loose and told != arrow_type(kind):
+            found.faults.append(f"{name}.{column}: {told}, {kind} in the database")
+    found.counts["tables"] += 1
+    if view.doubt:
+        found.counts["doubted"] += 1
+        return
+    rows = _rows(snapshot)
+    left = list(rows)
+    for row, unknown in sorted(zip(view.rows, view.unknown, strict=True), key=lambda one: len(one[1])):
+        match = next((one for one in left if _is(one, row, unknown)), None)
+        if match is None:
+            hint = f" (not known: {sorted(unknown)})" if unknown else ""
+            found.faults.append(f"{name}: no row {_shown(row)}{hint} among {[_of(one, row) for one in left][:6]}")
+            continue
+        left.remove(match)
+        found.counts["values"] += len(row)
+        found.counts["not known"] += len(unknown)
+    found.faults += [f"{name}: a row too many, {dict(list(one.items())[:12])}" for one in left]
+    for column in kept:
+        if any(row[column] is not None for row in rows):
+            found.faults.append(f"{name}: the kept column {column} has values")
+
+
+def _compare_frozen(found: Verdict, name: str, snapshot: pa.Table, view: View) -> None:
+    """Every value stands in some column of the first schema or in the map of new columns, as its text."""
+    if view.doubt or view.loose or any(view.unknown):
+        found.counts["doubted"] += 1
+        return
+    names = [one for one in snapshot.column_names if one not in ADDED and one != NEW]
+    rows = [
+        Counter([_text(row[one]) for one in names if row[one] is not None] + [value for _, value in row.get(NEW) or ()])
+        for row in _rows(snapshot)
+    ]
+    wanted = [Counter(_text(value) for value in row.values() if value is not None) for row in view.rows]
+    found.counts["tables"] += 1
+    if any(isinstance(value, OneOf | tuple) for row in view.rows for value in row.values()):
+        if len(rows) != len(wanted):
+            found.faults.append(f"{name}: {len(rows)} rows, {len(wanted)} in the database (frozen)")
+        return
+    for row in wanted:
+        if row not in rows:
+            found.faults.append(f"{name}: no row with {sorted(row)} among {[sorted(one) for one in rows][:6]} (frozen)")
+        else:
+            rows.remove(row)
+    found.faults += [f"{name}: a row too many, {sorted(one)} (frozen)" for one in rows]
+
+
+def _text(value: Any) -> str:
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def _rows(snapshot: pa.Table) -> list[dict[str, Any]]:
+    """The rows that live, with the source's text for values that no lake type holds."""
+    found = []
+    for row in snapshot.to_pylist():
+        if row.get(DELETED_AT) is None:
+            texts = dict(row.get("_invalid") or ())
+            found.append({name: one_of(value, texts.get(name)) for name, value in row.items() if name not in ADDED})
+    return found
+
+
+def _is(found: Mapping[str, Any], wanted: Mapping[str, Any], unknown: frozenset[str]) -> bool:
+    return all(
+        value.takes(found[name])
+        if isinstance(value, OneOf)
+        else found[name] == value or (found[name] is None and name in unknown)
+        for name, value in wanted.items()
+    )
+
+
+def _of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in wanted}
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: "one of several" if isinstance(value, OneOf) else value for name, value in row.items()}
+
+
+def _short(kind: pa.DataType) -> pa.DataType:
+    """A type without the long offsets that a reader gives where there are no rows."""
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
