@@ -172,7 +172,9 @@ def made(harness: Harness, order: Sequence[int]) -> Harness:
 
 def rows_of(harness: Harness) -> list[Row]:
     rows = harness.rows("snapshot", *ITEMS.path)
-    return sorted(({n: v for n, v in row.items() if not n.startswith("_")} for row in rows), key=lambda row: row["id"])
+    return sorted(
+        ({n: v for n, v in row.items() if not n.startswith("_")} for row in rows), key=lambda row: str(row["id"])
+    )
 
 
 def laid_by(harness: Harness, table: TableId = ITEMS) -> tuple[list[tuple[str, str]], list[str]]:
