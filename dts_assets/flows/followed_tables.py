@@ -27,6 +27,7 @@ from dts_assets.planning.copied_tables import copies_in_force
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
+from dts_assets.stages.keyed_values import text_by_rule
 from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
 from dts_assets.stages.row_origins import (
     RowOrigin,
@@ -36,7 +37,9 @@ from dts_assets.stages.row_origins import (
     origins_in_set,
     row_origins,
 )
+from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.stages.shard_truncations import Shard
+from dts_assets.stages.value_paths import TextByRule
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import NO_HISTORIES, Histories, histories_by_set
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
@@ -58,11 +61,12 @@ def followed_sources(pipeline: Pipeline) -> Mapping[TableId, TableId]:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """The functions that say how the lake has a table's columns: types, what is left out, other values."""
+    """The functions that say how the lake has a table's columns: types, what is left out, other values, defaults."""
 
     lake_type: Callable[[SchemaColumn], str]
     is_left_out: Callable[[str], bool]
     is_shown_otherwise: Callable[[SchemaColumn], bool]
+    by_rule: TextByRule
 
 
 @dataclass
@@ -166,6 +170,7 @@ class FollowedTables:
             name_changes(histories, source, self._columns),
             self.tables[table],
             shown_otherwise=self._readers(table).is_shown_otherwise,
+            by_rule=self._readers(table).by_rule,
         )
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:
@@ -188,7 +193,7 @@ class FollowedTables:
             policy=policy,
             ruled=self._is_ruled if self.pipeline.settings.columns else None,
         )
-        found = None if found is None else replace(found, zone=self.pipeline.clock_zone)
+        found = None if found is None else replace(found, zone=self.pipeline.clock_zone, by_rule=readers.by_rule)
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
@@ -238,7 +243,12 @@ class FollowedTables:
             rule = rule_of(name)
             return rule is not None and rule.kind is RuleKind.DROP
 
-        return _Readers(lake_type, is_left_out, is_shown_otherwise)
+        def by_rule(column: SchemaColumn, text: str) -> str | None:
+            rule, kind = rule_of(column.name), server_type(column)
+            is_text = kind is not None and kind.kind is Kind.TEXT
+            return text_by_rule(text, rule) if rule is not None and is_text else None
+
+        return _Readers(lake_type, is_left_out, is_shown_otherwise, by_rule)
 
     def _lake_type(self, table: TableId, column: SchemaColumn) -> str:
         """Return the lake type of a column: that of events which call its type so, where they do.

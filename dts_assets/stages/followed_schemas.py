@@ -22,7 +22,7 @@ from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import ValuePath, default_path, value_path, value_paths
+from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_path, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
@@ -62,7 +62,7 @@ class FollowedTable:
     which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
     state whose values have passed a rule, by names without case; none where there are no rules. ``zone`` is that of wall clocks
     which a setting makes instants. ``kept`` has the first and last position of each window's changes, which tell whether a
-    statement found rows; None where they are not known.
+    statement found rows; None where they are not known. ``by_rule`` gives a default as the rule of its column makes it.
     """
 
     states: tuple[SchemaState, ...]
@@ -79,6 +79,7 @@ class FollowedTable:
     ruled: tuple[frozenset[str], ...] = ()
     zone: str = ""
     kept: tuple[tuple[SourcePosition, SourcePosition], ...] | None = None
+    by_rule: TextByRule = no_text
 
     @property
     def is_moved(self) -> bool:
@@ -277,13 +278,17 @@ class FollowedTable:
         path = replace(ways[name], zone=self.zone) if self.zone else ways[name]
         has_passed = self.ruled and path.origin is not None and folded(path.origin) in self.ruled[number]
         if name in self.shown_otherwise or (has_passed and self.columns[self.names.index(name)].type == "string"):
-            return path.without_steps()  # no server has ever had such a value
+            return path.by_rule(self.by_rule)  # no server has ever had such a value
         return path
 
     def _default(self, number: int, path: ValuePath) -> ValuePath | None:
         schema = self.states[number].schema
         column = None if schema is None or path.origin is None else schema.column(path.origin)
-        return None if column is None or column.name in self.shown_otherwise else default_path(column, path)
+        default = None if column is None else default_path(column, path)
+        if default is None or column is None or column.name not in self.shown_otherwise:
+            return default
+        made = default.by_rule(self.by_rule)
+        return made if made.has_steps else None
 
 
 def _in_order(position: SourcePosition | None) -> tuple[bool, SourcePosition]:

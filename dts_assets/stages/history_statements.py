@@ -16,7 +16,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.row_origins import NameChange, RowOrigins
-from dts_assets.stages.value_paths import ValuePath, value_path
+from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, value_path
 from dts_assets.wire.ddl.schema_changes import TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
@@ -62,6 +62,7 @@ def history_statements(
     columns: Sequence[Column],
     *,
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
+    by_rule: TextByRule = no_text,
 ) -> tuple[HistoryStatement, ...]:
     """Return the statements that change the history of a table, in the order of the source.
 
@@ -70,6 +71,7 @@ def history_statements(
         moves: The statements by which rows left its name, or came under it.
         columns: The columns of the history, all that events ever told.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
+        by_rule: The function that gives a default as the rule of its column makes it.
     """
     places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
     moved, ways = {one.place: one for one in moves}, _Ways(states)
@@ -83,7 +85,7 @@ def history_statements(
             ColumnFill(
                 places.get(folded(column.name)),
                 None if origin is None else places.get(folded(origin)),
-                tuple((at, path.without_steps() if shown_otherwise(column) else path) for at, path in told),
+                tuple((at, path.by_rule(by_rule) if shown_otherwise(column) else path) for at, path in told),
             )
             for column, origin, told in fills
         )

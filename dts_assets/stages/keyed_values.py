@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.column_rules import ColumnRule
+from dts_assets.model.column_rules import ColumnRule, RuleKind
 from dts_assets.wire.columns.buffers import offsets_of
 
 TOKEN_PREFIX = "tok_"
@@ -31,6 +31,19 @@ def key_of_unfit(key: bytes) -> bytes:
     None of them has the hash of a value that could.
     """
     return hmac.digest(key, b"values that do not fit", "sha256")
+
+
+def text_by_rule(text: str, rule: ColumnRule) -> str | None:
+    """Return a text as a rule makes it; None where the rule leaves its column out."""
+    if rule.kind is RuleKind.MASK:
+        return rule.text
+    if rule.kind is RuleKind.HASH:
+        made = hashed(pa.array([text.encode()], pa.binary()), rule.key)
+    elif rule.kind is RuleKind.TOKENIZE:
+        made = tokenized(pa.array([text]), rule)
+    else:
+        return None
+    return str(made[0].as_py())
 
 
 def tokenized(values: pa.Array, rule: ColumnRule) -> pa.StringArray:

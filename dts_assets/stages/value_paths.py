@@ -6,9 +6,10 @@ event, or its row in a snapshot, is read by the columns of its own time, and its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,14 @@ from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, Colu
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, types_alike
+
+TextByRule: TypeAlias = Callable[[SchemaColumn, str], str | None]
+"""Gives a text of a column as its rule makes it; None where it has none, or is no text."""
+
+
+def no_text(_column: SchemaColumn, _text: str) -> None:
+    """Stand for no rule."""
+
 
 _NO_TABLE = TableId("", "", "")
 
@@ -106,6 +115,19 @@ class ValuePath:
     def without_steps(self) -> ValuePath:
         """Return the way of values that no statement changes."""
         return ValuePath(self.origin, zone=self.zone)
+
+    def by_rule(self, rule_of: TextByRule) -> ValuePath:
+        """Return the way of values that a rule has made others: no statement changes them.
+
+        A column that just came has its default by the rule, where the default is a text.
+        """
+        added = self.steps[0].change if self.origin is None and len(self.steps) == 1 else None
+        text = None if not isinstance(added, ColumnAdded) or added.fill is not Fill.VALUE else added.fill_value
+        made = None if text is None or added is None else rule_of(added.column, text)
+        if made is None or not isinstance(added, ColumnAdded):
+            return self.without_steps()
+        column = SchemaColumn(added.column.name, "longtext", "utf8mb4")
+        return ValuePath(None, first=ValueStep(ColumnAdded(_NO_TABLE, column, None, Fill.VALUE, made), None))
 
 
 def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
