@@ -28,10 +28,11 @@ SET_COLUMN = "_source_set"
 
 @dataclass(frozen=True)
 class OneOf:
-    """A value that may be one of several; patterns stand for all texts that match them."""
+    """A value that may be one of several; patterns stand for all texts that match them, ``plain`` is that of the source."""
 
     values: frozenset[Any]
     patterns: tuple[str, ...] = ()
+    plain: Any = None
 
     def takes(self, found: Any) -> bool:
         """Whether a value is one of them."""
@@ -191,7 +192,7 @@ def _ruled_value(name: str, value: Any, past: Past) -> Any:
     if name in past.touched:
         made = {_by_rule(rule, text) for rule in ("mail", "phone") for text in past.texts}
         tokens = tuple({_token(text) for text in past.texts})
-        return OneOf(frozenset({value, None, *made}), tokens)
+        return OneOf(frozenset({value, None, *made}), tokens, value)
     if value is None or name not in RULED:
         return value
     return OneOf(frozenset(), (_token(value),)) if name == "card" else _by_rule(name, value)
@@ -236,5 +237,5 @@ def _as(value: Any, kind: str, wanted: str) -> Any:
     if isinstance(value, OneOf):
         own = pa.scalar(None, arrow_type(kind)).type
         mine = {one for one in value.values if isinstance(one, str | bytes) and pa.scalar(one).type == own}
-        return OneOf(value.values | {_as(one, kind, wanted) for one in mine}, value.patterns)
+        return replace(value, values=value.values | {_as(one, kind, wanted) for one in mine})
     return held_as(pa.array([value], arrow_type(kind)), arrow_type(wanted))[0].as_py()

@@ -167,7 +167,9 @@ def _compare_table(found: Verdict, name: str, snapshot: pa.Table, view: View, *,
     rows = _rows(snapshot)
     left = list(rows)
     for row, unknown in sorted(zip(view.rows, view.unknown, strict=True), key=lambda one: len(one[1])):
-        match = next((one for one in left if _is(one, row, unknown)), None)
+        fitting = [one for one in left if _is(one, row, unknown)]
+        # A value that may be one of several also fits other rows: one that has passed no rule comes first.
+        match = max(fitting, key=lambda one: _plain_values(one, row), default=None)
         if match is None:
             hint = f" (not known: {sorted(unknown)})" if unknown else ""
             found.faults.append(f"{name}: no row {_shown(row)}{hint} among {[_of(one, row) for one in left][:6]}")
@@ -226,6 +228,10 @@ def _is(found: Mapping[str, Any], wanted: Mapping[str, Any], unknown: frozenset[
         else found[name] == value or (found[name] is None and name in unknown)
         for name, value in wanted.items()
     )
+
+
+def _plain_values(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> int:
+    return sum(isinstance(value, OneOf) and found[name] == value.plain for name, value in wanted.items())
 
 
 def _of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
