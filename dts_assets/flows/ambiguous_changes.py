@@ -129,5 +129,6 @@ def _row(table: TableId, change: Mapping[str, Any]) -> QuarantineRow:
 def _batch(rows: Sequence[QuarantineRow]) -> pa.RecordBatch:
     first = rows[0]
     found = [Unusable(row.first_offset or 0, row.last_offset or 0, row.reason, row.detail, None) for row in rows]
-    batch = quarantine_rows(found, kafka_partition=first.kafka_partition, window_start=first.window_start, stage=STAGE)
-    return batch.append_column("table", pa.array([row.table for row in rows], pa.string()))
+    tables = [row.table for row in rows]
+    place = (first.kafka_partition, first.window_start)
+    return quarantine_rows(found, kafka_partition=place[0], window_start=place[1], stage=STAGE, tables=tables)

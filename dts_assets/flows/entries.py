@@ -43,7 +43,6 @@ from dts_assets.stages.window_state import WindowState
 from dts_assets.store.commit import Rectangle
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget
-from dts_assets.store.schemas import ENTRIES, QUARANTINE
 
 _MARKED = ("windows", "table_shapes")
 _OWN_STAGE = MappingProxyType({"stage": frozenset({"entries"})})
@@ -100,7 +99,7 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     entries = sum(rows[cell].counts.entries - plan.stored_entries(cell) for cell in plan.cells)
     seconds = time.monotonic() - began
     progress(f"entries: stored {len(plan.cells)} partitions, {rate(entries, 'entries', seconds)}")
-    location = pipeline.lake.ensure(pipeline.path("entries"), ENTRIES).location()
+    location = pipeline.lake.ensure_system_table(pipeline.path("entries")).location()
     decoder = next((result.decoder for result in results.values()), "")
     rejected = quarantine_rows(pipeline, span.windows)
     reports = tuple(_report(rows[cell], plan.raw[cell], results[cell], rejected) for cell in plan.cells)
@@ -272,9 +271,10 @@ class _Tasks:
     def of(cls, pipeline: Pipeline, span: Span, plan: _Plan, run: str) -> _Tasks:
         """Return the facts of a run, whose tables exist from now on."""
         lake = pipeline.lake
-        for name, layout in (("entries", ENTRIES), ("quarantine", QUARANTINE)):
-            lake.ensure(pipeline.path(name), layout)
-        targets = (lake.target(pipeline.path(name), run) for name in ("entries", "quarantine"))
+        paths = [pipeline.path(name) for name in ("entries", "quarantine")]
+        for path in paths:
+            lake.ensure_system_table(path)
+        targets = (lake.target(path, run) for path in paths)
         files, store = _raw_files(pipeline, span, plan), lake.file_store(pipeline.path("raw_envelopes"))
         return cls(pipeline, plan, files, pipeline.source.watermarks(), store, *targets)
 

@@ -25,7 +25,6 @@ from dts_assets.planning.boundaries import Closing, PlannedCell, instants_to_fin
 from dts_assets.planning.ingest_marks import Copied, CopiedPart, raw_mark
 from dts_assets.planning.mark_changes import contradicts
 from dts_assets.planning.raw_reads import RawRead, is_gone, plan_read, problems_of_read
-from dts_assets.store.schemas import RAW_ENVELOPES
 
 _TRIES = 3
 
@@ -81,7 +80,7 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     messages = sum(result.copied.messages for result in results.values())
     done = rate(messages, "messages", time.monotonic() - began)
     progress(f"raw_envelopes: stored {len(reports)} partitions, {done}")
-    location = pipeline.lake.ensure(pipeline.path("raw_envelopes"), RAW_ENVELOPES).location()
+    location = pipeline.lake.ensure_system_table(pipeline.path("raw_envelopes")).location()
     return RawReport(tuple(reports), location, time.monotonic() - began)
 
 
@@ -160,7 +159,7 @@ def _copy(
     progress: Progress,
 ) -> dict[Cell, RawResult]:
     path = pipeline.path("raw_envelopes")
-    pipeline.lake.ensure(path, RAW_ENVELOPES)
+    pipeline.lake.ensure_system_table(path)
     target = pipeline.lake.target(path, run)
     tasks = [
         RawTask(pipeline.source, one.plan.cell, offsets, one.parts, pipeline.settings.epoch, target)

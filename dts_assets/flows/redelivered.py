@@ -19,7 +19,6 @@ from dts_assets.planning.suspicions import Suspicion
 from dts_assets.planning.topic_marks import TopicHistory
 from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.commit import Rectangle
-from dts_assets.store.schemas import REDELIVERIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def find_redelivered_changes(
         if cell in history.suspicions or cell in elsewhere.copies
     ]
     path = pipeline.path("redeliveries")
-    pipeline.lake.ensure(path, REDELIVERIES)
+    pipeline.lake.ensure_system_table(path)
     results: list[IdentityResult] = []
     if suspicious:
         target = pipeline.lake.target(path, pipeline.new_run())

@@ -48,9 +48,8 @@ from dts_assets.planning.task_shares import shared_files
 from dts_assets.planning.topic_marks import same_rows
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.stages.redelivered_entries import EntryKeys
-from dts_assets.store.columns import DDL as DDL_COLUMNS
 from dts_assets.store.columns import changelog_columns
-from dts_assets.store.schemas import DDL, QUARANTINE, changelog_layout
+from dts_assets.store.schemas import changelog_layout
 from dts_assets.store.stored_files import StoredFile
 
 
@@ -212,11 +211,10 @@ def _tasks(
 ) -> list[TablesTask]:
     """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of each table."""
     lake = pipeline.lake
-    for name, system in (("quarantine", QUARANTINE), ("ddl", DDL)):
-        there = lake.ensure(pipeline.path(name), system)
-        if missing := {*system.schema.column_names} - {*there.schema().column_names}:  # an earlier version made it
-            lake.evolve(pipeline.path(name), [one for one in DDL_COLUMNS if one[0] in missing])
-    quarantine, ddl = (lake.target(pipeline.path(name), plan.run) for name in ("quarantine", "ddl"))
+    paths = [pipeline.path(name) for name in ("quarantine", "ddl")]
+    for path in paths:
+        lake.ensure_system_table(path)
+    quarantine, ddl = (lake.target(path, plan.run) for path in paths)
     redelivered, wire, store = before.entries, pipeline.format, lake.file_store(pipeline.path("entries"))
     tasks = [
         TablesTask(

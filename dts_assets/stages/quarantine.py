@@ -26,9 +26,17 @@ class Unusable(NamedTuple):
 
 
 def quarantine_rows(
-    found: Sequence[Unusable], *, kafka_partition: int, window_start: datetime, stage: str
+    found: Sequence[Unusable],
+    *,
+    kafka_partition: int,
+    window_start: datetime,
+    stage: str,
+    tables: Sequence[str | None] | None = None,
 ) -> pa.RecordBatch:
-    """Return rows of ``quarantine`` for what one cell has that cannot be used (at least one)."""
+    """Return rows of ``quarantine`` for the input of one cell that cannot be used (at least one).
+
+    ``tables`` has the name of a table for each, in the order of ``found``. None: the stage knows none.
+    """
     first, last, reason, detail, data = zip(*found, strict=True)
     columns = {
         "kafka_partition": pa.array([kafka_partition] * len(found), pa.int32()),
@@ -39,5 +47,6 @@ def quarantine_rows(
         "reason": reason,
         "detail": detail,
         "payload": pa.array(data, pa.binary()),
+        "table": pa.array(tables or [None] * len(found), pa.string()),
     }
     return pa.RecordBatch.from_pydict(columns)

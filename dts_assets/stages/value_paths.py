@@ -122,9 +122,10 @@ class ValuePath:
         A column that just came has its default by the rule, where the default is a text.
         """
         added = self.steps[0].change if self.origin is None and len(self.steps) == 1 else None
-        text = None if not isinstance(added, ColumnAdded) or added.fill is not Fill.VALUE else added.fill_value
-        made = None if text is None or added is None else rule_of(added.column, text)
-        if made is None or not isinstance(added, ColumnAdded):
+        if not isinstance(added, ColumnAdded) or added.fill is not Fill.VALUE or added.fill_value is None:
+            return self.without_steps()
+        made = rule_of(added.column, added.fill_value)
+        if made is None:
             return self.without_steps()
         column = SchemaColumn(added.column.name, "longtext", "utf8mb4")
         return ValuePath(None, first=ValueStep(ColumnAdded(_NO_TABLE, column, None, Fill.VALUE, made), None))

@@ -30,12 +30,19 @@ from dts_assets.store.delete_index import only_file
 from dts_assets.store.dropped_tables import Dropped, drop_table
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import WriteTarget, WrittenFile
-from dts_assets.store.iceberg_tables import ensure_table, evolve, remember, spark_name, table_identifier
+from dts_assets.store.iceberg_tables import (
+    ensure_table,
+    evolve,
+    remember,
+    spark_name,
+    table_identifier,
+    with_all_columns,
+)
 from dts_assets.store.layouts import is_laid_out, lay_out
 from dts_assets.store.open_files import file_io
 from dts_assets.store.other_tables import OtherTables
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema, with_fields
-from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, TableLayout
+from dts_assets.store.schemas import FORMAT_PROPERTY, FORMAT_TABLE, LAKE_FORMAT, SYSTEM_TABLES, TableLayout
 from dts_assets.store.staged_tables import PlannedChange, SchemaState
 from dts_assets.store.stored_files import StoredFile, stored_file
 from dts_assets.store.types import lake_type
@@ -141,6 +148,18 @@ class Lake:
         """
         self.require_format(path[0])
         return ensure_table(self.catalog_of(path), self.identifier(path), layout)
+
+    def ensure_system_table(self, path: Sequence[str]) -> Table:
+        """Return one of :data:`SYSTEM_TABLES`, created if it is not there.
+
+        It has all columns then, also where an earlier version of dts-assets made it.
+
+        Raises:
+            LakeFormatError: Another version of dts-assets made the subscription's tables.
+            LakeChangeError: Other writers kept the table busy all the time.
+        """
+        layout = SYSTEM_TABLES[path[-1]]
+        return with_all_columns(self.catalog_of(path), self.identifier(path), layout, self.ensure(path, layout))
 
     def drop(self, path: Sequence[str], others: OtherTables | None = None) -> Dropped | None:
         """Remove a table with its files; see :func:`dts_assets.store.dropped_tables.drop_table`. None without a table.

@@ -45,8 +45,7 @@ from dts_assets.model.windows import Window, day_of
 from dts_assets.store.commit import Assertion, Rectangle, files_in, replace
 from dts_assets.store.contention import until_it_gets_through
 from dts_assets.store.files import TableWriter, WrittenFile
-from dts_assets.store.iceberg_tables import ensure_table, evolve
-from dts_assets.store.ledger_columns import LEDGER_COLUMNS
+from dts_assets.store.iceberg_tables import ensure_table, with_all_columns
 from dts_assets.store.ledger_files import files_by_day, live_files, read_files, rows_of_file, rows_of_tables
 from dts_assets.store.marks_by_day import MarksByDay
 from dts_assets.store.rows import Kind, from_arrow, to_arrow
@@ -409,11 +408,7 @@ class Ledger:
         return self._with_all_columns(name, table)
 
     def _with_all_columns(self, name: str, table: Table) -> Table:
-        """Return the table, widened by columns and fields that an earlier version of dts-assets did not know."""
-        if set(SYSTEM_TABLES[name].schema.column_names) <= set(table.schema().column_names):
-            return table
-        evolve(self._catalog, self._identifier(name), LEDGER_COLUMNS[name])
-        return self._catalog.load_table(self._identifier(name))
+        return with_all_columns(self._catalog, self._identifier(name), SYSTEM_TABLES[name], table)
 
     def _identifier(self, name: str) -> tuple[str, str]:
         return (self._subscription, name)
