@@ -14,6 +14,7 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import RULES, ledger_rows, related_tables, told_by_events
 from dts_assets.flows.stored_statements import stored_statements
+from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import RuleKind, RuleOf
 from dts_assets.model.columns import Column, widened
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
@@ -61,7 +62,7 @@ def followed_sources(pipeline: Pipeline) -> Mapping[TableId, TableId]:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """The functions that say how the lake has a table's columns: types, what is left out, other values, defaults."""
+    """The functions that say how the lake has a table's columns."""
 
     lake_type: Callable[[SchemaColumn], str]
     is_left_out: Callable[[str], bool]
@@ -160,7 +161,12 @@ class FollowedTables:
                     )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))
-        return followed_shards(shards, gone, routes.shard_columns(table))
+        return followed_shards(
+            shards,
+            gone,
+            routes.shard_columns(table),
+            keeps_deleted=DELETED_AT in self.pipeline.settings.snapshot_columns(table),
+        )
 
     def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
         """Return the statements that change a table's history by no event, as far as a frontier holds them."""

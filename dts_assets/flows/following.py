@@ -23,11 +23,8 @@ from dts_assets.model.present_columns import PresentColumns, columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState
 from dts_assets.stages.followed_columns import FollowedColumns
-from dts_assets.stages.followed_schemas import (
-    FollowedTable,
-    KeyPart,
-    unchanged_columns,
-)
+from dts_assets.stages.followed_schemas import FollowedTable, unchanged_columns
+from dts_assets.stages.key_parts import KeyPart
 from dts_assets.stages.laid_out_columns import layout_of_schemas
 from dts_assets.stages.row_origins import RowOrigin
 from dts_assets.stages.row_sums import SummedColumn

@@ -26,7 +26,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.alike_paths import AlikePaths
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
-from dts_assets.stages.followed_schemas import KeyPart
+from dts_assets.stages.key_parts import KeyPart
 from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.shard_truncations import Shard

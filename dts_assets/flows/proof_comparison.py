@@ -102,7 +102,7 @@ def compare_table(pipeline: Pipeline, server: ScratchServer, one: StandingTable)
     """
     theirs = server.columns(one.source)
     pairs = paired_columns(pipeline, one.table, one.snapshot, one.columns, theirs)
-    columns, doubt = pairs.same, "" if one.state.present is None else one.state.present.doubt
+    columns, doubt = pairs.same, one.state.doubt
     keys = tuple(column.name for column in columns if column.server.is_key)
     if len(keys) < sum(column.is_key for column in theirs):
         keys = ()

@@ -46,7 +46,6 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_r
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.stored_snapshots import by_window, stored_state
 from dts_assets.flows.tables_plan import MARKED
-from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.columns import Column, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
@@ -269,7 +268,7 @@ def _follower(
             if isinstance(now, FollowedShards):
                 before = tables.at(table, job.before.frontier)
                 made = _of_shards(work, layer, job, opened[table], counts, tables, before, now)
-                return made if isinstance(made, Fault) else noted(made)
+                return made if isinstance(made, Fault) else noted(_with_unfollowed(made, now))
             stood_at, before = opened[table].stood_at, tables.at(table, job.before.frontier)
             stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
             assert not isinstance(before, FollowedShards), "a table is merged or not"
@@ -382,10 +381,7 @@ def _of_shards(
     """Return the job of a merged table whose shards' schemas are known."""
     pipeline, table, columns = work.pipeline, job.table, tuple(work.tables[job.table])
     assert not isinstance(before, FollowedTable), "a table is merged or not"
-    key = now.key_of(
-        partial(counts.keys_of_rows, pipeline.settings.routes),
-        keeps=DELETED_AT in layer.added(pipeline.settings, table),
-    )
+    key = now.key_of(partial(counts.keys_of_rows, pipeline.settings.routes))
     if key is None and now.is_moved:
         return rows_of_other_keys(table)
     if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
@@ -425,6 +421,13 @@ def _followed(pipeline: Pipeline, job: SnapshotJob, found: Following) -> Snapsho
     return replace(job, columns=found.columns, plan=replace(job.plan, state=state, spans=()), following=found)
 
 
+def _with_unfollowed(job: SnapshotJob, now: FollowedShards) -> SnapshotJob:
+    """Return a job whose state has the first statement that its rows lack."""
+    state = job.plan.state
+    lacks = "" if state.present is not None else now.unfollowed
+    return replace(job, plan=replace(job.plan, state=replace(state, unfollowed=lacks)))
+
+
 def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, committed: bool) -> LayerOutcome:
     size = pipeline.lake.size(pipeline.table_path(job.layer.name, job.table))
     counts = merged.not_removed.get(job.table, ALL_REMOVED)
@@ -436,7 +439,7 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         not_removed=counts if counts.unseen or counts.ambiguous or counts.misfits or not has_key(job.columns) else None,
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
-        doubt="" if job.following is None or job.following.present is None else job.following.present.doubt,
-        was_doubted=job.before.present is not None and bool(job.before.present.doubt),
+        doubt=job.plan.state.doubt,
+        was_doubted=bool(job.before.doubt),
         unknown_values=merged.unknown.get(job.table, {}),
     )

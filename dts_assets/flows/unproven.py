@@ -36,14 +36,13 @@ def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
         lambda table: stored_state(pipeline, SNAPSHOT.name, table)[1],
         named=lambda table: f"The look at the columns of {table}",
     )
-    noted = {table: one for table, one in stored.results.items() if one.present is not None and one.present.doubt}
+    noted = {table: one for table, one in stored.results.items() if one.doubt}
     followed = FollowedTables(pipeline, {table: known[table] for table in noted})
 
     def doubt(table: TableId) -> str:
         """Return the reason as it is seen now: an earlier version may have noted another one."""
-        present = noted[table].present
         at = followed.at(table, noted[table].frontier) if followed.is_followed(table) else None
-        return at.doubt if at is not None else "" if present is None else present.doubt
+        return noted[table].doubt if at is None else at.doubt
 
     found = one_by_one(noted, doubt, named=lambda table: f"The look at the statements of {table}")
     failures = {**stored.failures, **found.failures}

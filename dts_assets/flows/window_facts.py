@@ -107,8 +107,7 @@ def _is_doubted(pipeline: Pipeline, table: TableId, outcomes: Mapping[TableId, L
     """Return whether the snapshot of a table is not proven, or was not before the run."""
     if table in outcomes:
         return bool(outcomes[table].doubt) or outcomes[table].was_doubted
-    present = stored_state(pipeline, SNAPSHOT.name, table)[1].present
-    return present is not None and bool(present.doubt)
+    return bool(stored_state(pipeline, SNAPSHOT.name, table)[1].doubt)
 
 
 def window_doubts(

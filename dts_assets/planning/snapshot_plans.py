@@ -62,7 +62,8 @@ class SnapshotState:
     :func:`~dts_assets.stages.history_statements.statements_text` for the statements that a history follows, and
     ``followed_columns`` the digest of the columns that its changelog had then. ``passed`` is the text of the rules that the rows
     of its changelogs have passed because of the tables that they reach. ``ambiguous`` counts the changes that may mean several
-    different rows of a table without a key: each has a row in quarantine.
+    different rows of a table without a key: each has a row in quarantine. ``unfollowed`` has the first statement whose changes
+    the rows of a merged table lack; empty where they lack none.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -84,6 +85,12 @@ class SnapshotState:
     followed_columns: str = ""
     passed: str = ""
     ambiguous: int = 0
+    unfollowed: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """The reason why columns or rows are not proven; empty where they are."""
+        return self.unfollowed if self.present is None else self.present.doubt
 
     @property
     def reads_from(self) -> datetime | None:
@@ -118,6 +125,7 @@ class SnapshotState:
                 "followed_columns": self.followed_columns,
                 "passed": self.passed,
                 "ambiguous": self.ambiguous,
+                "unfollowed": self.unfollowed,
             }
         )
 
@@ -138,6 +146,7 @@ class SnapshotState:
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
             tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
             raw.get("followed", ""), raw.get("followed_columns", ""), raw.get("passed", ""), raw.get("ambiguous", 0),
+            raw.get("unfollowed", ""),
         )  # fmt: skip
 
 
@@ -259,6 +268,7 @@ def plan_snapshot(
         followed=before.followed,
         followed_columns=before.followed_columns,
         passed=before.passed,
+        unfollowed=before.unfollowed,
     )
     by_parts = not has_key and (state.absent or sends_parts)
     rebuilds = (

@@ -7,8 +7,7 @@ dropped them, stay: a format may leave columns out.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dts_assets.model.collections import DOCUMENT_TYPE
@@ -19,10 +18,11 @@ from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.model.schema_policies import SchemaPolicy, in_map
 from dts_assets.model.tables import TableId
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
+from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_path, value_paths
+from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
@@ -31,20 +31,6 @@ from dts_assets.wire.ddl.told_schemas import ToldColumn
 
 Fields = Mapping[str, tuple[str, ...]]
 """The names of a source table's columns in a changelog, by their names without case."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A part of the log in which one key finds the rows of all changes.
-
-    Its changes stand behind ``since`` and not behind ``until``; None stands for no bound. ``last`` is the number of its last
-    state, whose names the ``keys`` are.
-    """
-
-    since: SourcePosition | None
-    until: SourcePosition | None
-    last: int
-    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +75,8 @@ class FollowedTable:
     @property
     def doubt(self) -> str:
         """The reason why columns or rows of the table are not proven; empty where they are."""
-        for number in range(self.created, len(self.states)):
+        for number in self.numbers_with_rows:
             state = self.states[number]
-            if self.proven_at is not None and state.position <= self.proven_at:
-                continue
-            if not self._may_have_rows(state.position):
-                continue
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
             if found is None and state.statement is None and number > self.created:
                 found = "events tell other columns, and no statement says why"
@@ -103,6 +85,14 @@ class FollowedTable:
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
             return f"{self.left_out[0]}: {self.left_out[1]}"
         return ""
+
+    @property
+    def numbers_with_rows(self) -> Iterator[int]:
+        """The numbers of the states before which the table may have rows, since it was created or copied."""
+        for number in range(self.created, len(self.states)):
+            position = self.states[number].position
+            if (self.proven_at is None or self.proven_at < position) and self._may_have_rows(position):
+                yield number
 
     def _may_have_rows(self, position: SourcePosition) -> bool:
         """Return whether the table may have rows before the changes at a position."""
@@ -138,37 +128,7 @@ class FollowedTable:
 
         Statements say the key, and ``told`` has the keys that changes told: they count where they say another one.
         """
-        begins = self._keys_begun(told, since)
-        parts: list[KeyPart] = []
-        for place, (begin, keys) in enumerate(begins):
-            border = None if begin is None else begin.previous
-            end = begins[place + 1][0] if place + 1 < len(begins) else None
-            until = None if end is None else end.previous
-            last = len(self.states) - 1 if until is None else max(since, last_state(self.states, until))
-            part = KeyPart(border, until, last, keys)
-            if parts and self._find_alike(parts[-1], part):
-                parts[-1] = replace(part, since=parts[-1].since)
-            else:
-                parts.append(part)
-        return tuple(parts)
-
-    def _keys_begun(self, told: Iterable[KeySpan], since: int) -> list[tuple[SourcePosition | None, tuple[str, ...]]]:
-        """Return the keys from a state on, each with its first position (None: the first change's)."""
-        begun: dict[SourcePosition | None, tuple[str, ...]] = {None: _key(self.states[since])}
-        for number in range(since + 1, len(self.states)):
-            if self.states[number].changes and _finds_other_rows(self.states, number):
-                begun[self.states[number].position] = _key(self.states[number])
-        for span in told:
-            first = None if span.since is None else span.since.next
-            begun[first] = span.columns
-        return sorted(begun.items(), key=lambda one: _in_order(one[0]))
-
-    def _find_alike(self, part: KeyPart, later: KeyPart) -> bool:
-        """Return whether the keys of two parts find the same rows."""
-        mine = [value_path(self.states, part.last, later.last, name) for name in later.keys]
-        return {folded(one.origin or "") for one in mine} == {*map(folded, part.keys)} and not any(
-            one.has_steps for one in mine
-        )
+        return key_parts(self.states, told, since=since)
 
     def keyed_by(self, part: KeyPart) -> tuple[Column, ...]:
         """Return the columns of now with the key of the last part."""
@@ -186,10 +146,7 @@ class FollowedTable:
         return last_created(self.states)
 
     def step_columns(self, parts: Sequence[KeyPart]) -> tuple[Column, ...]:
-        """Return the key columns of some parts, under names of their own.
-
-        They stand in rows between two steps alone.
-        """
+        """Return the key columns of some parts, under names of their own, for rows between two steps."""
         return tuple(
             Column(f"{name} behind {part.since}", kind, False) for part in parts for name, kind in self._keys(part)
         )
@@ -289,25 +246,6 @@ class FollowedTable:
             return default
         made = default.by_rule(self.by_rule)
         return made if made.has_steps else None
-
-
-def _in_order(position: SourcePosition | None) -> tuple[bool, SourcePosition]:
-    return position is not None, position or SourcePosition(0, 0, 0)
-
-
-def _key(state: SchemaState) -> tuple[str, ...]:
-    return () if state.schema is None else state.schema.key
-
-
-def _finds_other_rows(states: Sequence[SchemaState], number: int) -> bool:
-    """Return whether rows of a state have other keys than in the state before.
-
-    A statement may have made one value of two, such as 1 of ``1`` and ``01``: then rows that were gone before it would count as
-    gone behind it.
-    """
-    mine = [value_path(states, number - 1, number, name) for name in _key(states[number])]
-    keys = {folded(name) for name in _key(states[number - 1])}
-    return {folded(one.origin or "") for one in mine} != keys or any(one.has_steps for one in mine)
 
 
 def _default_of(column: SchemaColumn | None) -> tuple[str, str | None]:
@@ -440,8 +378,3 @@ def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
             del kept[name]
         before = replace(schema, columns=(*schema.columns, *kept.values()))
         yield replace(state, schema=before)
-
-
-def last_state(states: Sequence[SchemaState], position: SourcePosition) -> int:
-    """Return the place of the last state at or before a position; the first one where none is."""
-    return max(bisect_right(states, position, key=lambda one: one.position) - 1, 0)

@@ -21,7 +21,8 @@ from dts_assets.stages.row_origins import RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath
+from dts_assets.stages.value_paths import ValuePath, value_path
+from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 
 Value = TypeVar("Value")
@@ -33,7 +34,7 @@ class FollowedShards:
 
     ``shards`` are all that ever were, ``gone`` those among them that are dropped or have another name. ``columns`` are those of
     the shards that are there, and behind them the columns ``shard_names``, which tell a row's shard. ``names`` are their names at
-    the source.
+    the source. ``keeps_deleted`` says that the rows of dropped shards stay.
     """
 
     shards: Mapping[Shard, FollowedTable]
@@ -41,6 +42,7 @@ class FollowedShards:
     shard_names: tuple[str, ...]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
+    keeps_deleted: bool = False
 
     @property
     def is_moved(self) -> bool:
@@ -61,7 +63,22 @@ class FollowedShards:
     def doubt(self) -> str:
         """The reason why columns or rows of some shard are not proven; empty where all are."""
         found = ((shard, one.doubt) for shard, one in self.shards.items() if shard not in self.gone)
-        return next((f"{'.'.join(shard)} at {doubt}" for shard, doubt in found if doubt), "")
+        return next((f"{'.'.join(shard)} at {doubt}" for shard, doubt in found if doubt), self.unfollowed)
+
+    @cached_property
+    def unfollowed(self) -> str:
+        """The first statement whose changes rows lack as their keys differ; empty where there is none.
+
+        The key that statements say counts, and so does that of shards which events alone tell.
+        """
+        if self.key_of(lambda _: ()) is not None:
+            return ""
+        for shard, one in self.shards.items():
+            numbers = one.numbers_with_rows if shard not in self.gone else ()
+            found = next((one.states[number].position for number in numbers if _changes_rows(one.states, number)), None)
+            if found is not None:
+                return f"{'.'.join(shard)} at {found}: its rows lack this statement, as not all rows have one primary key"
+        return ""
 
     @cached_property
     def digest(self) -> str:
@@ -72,19 +89,19 @@ class FollowedShards:
         told = {repr(_seen(shard, one, shard in self.gone)) for shard, one in self.shards.items()}
         return hashlib.sha256("\n".join(sorted(told)).encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def key_of(self, told_of: Callable[[FollowedTable], Iterable[KeySpan]], *, keeps: bool) -> frozenset[str] | None:
+    def key_of(self, told_of: Callable[[FollowedTable], Iterable[KeySpan]]) -> frozenset[str] | None:
         """Return the names of the key that finds all rows; None if there are several.
 
-        ``told_of`` gives the keys that changes of a shard told, ``keeps`` says that the rows of dropped tables stay.
+        ``told_of`` gives the keys that changes of a shard told.
         """
         found = set[frozenset[str]]()
         for shard, one in self.shards.items():
-            if keeps or shard not in self.gone or len(self.gone) == len(self.shards):
+            if self.keeps_deleted or shard not in self.gone or len(self.gone) == len(self.shards):
                 spans = [
                     replace(span, columns=tuple(name for name in span.columns if name not in self.shard_names))
                     for span in told_of(one)
                 ]
-                parts = one.key_parts(spans, since=0 if keeps else one.created)
+                parts = one.key_parts(spans, since=0 if self.keeps_deleted else one.created)
                 if len(parts) > 1:
                     return None
                 found.add(frozenset(map(folded, parts[0].keys)))
@@ -161,7 +178,11 @@ class FollowedShards:
 
 
 def followed_shards(
-    shards: Mapping[Shard, FollowedTable], gone: Collection[Shard], shard_names: Sequence[str]
+    shards: Mapping[Shard, FollowedTable],
+    gone: Collection[Shard],
+    shard_names: Sequence[str],
+    *,
+    keeps_deleted: bool = False,
 ) -> FollowedShards | None:
     """Return a merged table with the present columns of its shards; None where none is known.
 
@@ -171,6 +192,7 @@ def followed_shards(
         shards: The shards, each with its schemas and its columns in the lake.
         gone: The shards that are not there any more. If all are, the last columns of all count.
         shard_names: The columns that tell the shard of a row.
+        keeps_deleted: Whether the rows of dropped shards stay.
     """
     there = {shard: one for shard, one in shards.items() if shard not in gone} or shards
     if not there:
@@ -192,7 +214,7 @@ def followed_shards(
     keyed = any(one.is_key for one in columns)
     columns += [Column(name, "string", keyed) for name in shard_names]
     names = (*(name for name, _ in found.values()), *shard_names)
-    return FollowedShards(shards, frozenset(gone), tuple(shard_names), tuple(columns), names)
+    return FollowedShards(shards, frozenset(gone), tuple(shard_names), tuple(columns), names, keeps_deleted)
 
 
 def known_origins(rows: RowOrigins) -> RowOrigins:
@@ -201,6 +223,19 @@ def known_origins(rows: RowOrigins) -> RowOrigins:
     while states and states[-1].state.schema is not None and not states[-1].state.schema.columns:
         states.pop()
     return replace(rows, states=tuple(states))
+
+
+def _changes_rows(states: Sequence[SchemaState], number: int) -> bool:
+    """Return whether a statement gives rows that are there other values, or the same ones under other names."""
+    before, schema = (states[one].schema if one >= 0 else None for one in (number - 1, number))
+    if before is None or schema is None:
+        return False
+    found = {name: value_path(states, number - 1, number, name) for name in schema.names}
+    kept = {folded(one.origin) for one in found.values() if one.origin is not None}
+    return kept != {*map(folded, before.names)} or any(
+        not one.keeps_values or (one.origin is not None and folded(one.origin) != folded(name))
+        for name, one in found.items()
+    )
 
 
 def _seen(shard: Shard, one: FollowedTable, is_gone: bool) -> object:

@@ -31,7 +31,7 @@ from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, types_alike
 
 TextByRule: TypeAlias = Callable[[SchemaColumn, str], str | None]
-"""Gives a text of a column as its rule makes it; None where it has none, or is no text."""
+"""Gives a text of a column as its rule makes it. It gives None for a column without a rule, and for one that is no text."""
 
 
 def no_text(_column: SchemaColumn, _text: str) -> None:

@@ -100,15 +100,14 @@ def ensure_table(catalog: Catalog, identifier: Identifier, layout: TableLayout) 
 
 
 def with_all_columns(catalog: Catalog, identifier: Identifier, layout: TableLayout, table: Table) -> Table:
-    """Return ``table``, widened by the columns of its ``layout`` that an earlier version of dts-assets did not know.
+    """Return ``table``, widened by the columns and fields of its ``layout`` that an earlier version did not know.
 
     Raises:
         LakeChangeError: Other writers kept the table busy all the time.
     """
-    fields = layout.schema.fields
-    if {field.name for field in fields} <= {*table.schema().column_names}:
+    if {*layout.schema.column_names} <= {*table.schema().column_names}:
         return table
-    evolve(catalog, identifier, [(field.name, lake_type(field.field_type)) for field in fields])
+    evolve(catalog, identifier, [(field.name, lake_type(field.field_type)) for field in layout.schema.fields])
     return catalog.load_table(identifier)
 
 

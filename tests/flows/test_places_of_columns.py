@@ -10,6 +10,7 @@ import pytest
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.row_keys import find_repeated_keys
+from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.positions import ServerPosition
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import border
@@ -251,3 +252,24 @@ def test_a_merged_snapshot_before_a_statement_has_no_later_column(bench_of: Benc
     harness.settle()
     told = [(shop, n, 5 if n in BEFORE else 6) for shop in ("shop_00", "shop_01") for n in range(8)]
     assert shards_shown(harness, "_source_database", "id", "more") == told
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 1, 0)))])
+def test_a_key_with_another_name_is_the_key_before_any_change_tells_it(
+    order: tuple[int, ...], bench_of: Bench, tmp_path: Path
+) -> None:
+    table = Table("items", [Field("id", INT, True), Field("n", INT)])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": number, "n": 1}) for number in range(4)]))
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE items RENAME COLUMN id TO ident"))
+    for window in range(3):
+        source.checkpoint(border(window) + 50 * SECOND)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=3)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    present = stored_state(harness.pipeline, "snapshot", table_id("items"))[1].present
+    assert present is not None
+    assert {one.name: one.is_key for one in present.columns} == {"ident": True, "n": False}
+    assert sorted(row["ident"] for row in harness.rows("snapshot", "bank", "items")) == [0, 1, 2, 3]
+    assert find_repeated_keys(harness.pipeline).results == {table_id("items"): 0}

@@ -14,7 +14,8 @@ from dts_assets.model.key_periods import KeySpan
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotPlan, TableWindow, needs_schemas
-from dts_assets.stages.followed_schemas import FollowedTable, followed_table, last_state, unchanged_columns
+from dts_assets.stages.followed_schemas import FollowedTable, followed_table, unchanged_columns
+from dts_assets.stages.key_parts import last_state
 from dts_assets.stages.row_origins import origins_in_set, row_origins
 from dts_assets.stages.unknown_values import UNKNOWN_FIELD, count_unknown, unknown_names
 from dts_assets.stages.value_paths import followed, value_path

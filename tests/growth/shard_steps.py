@@ -95,7 +95,7 @@ def _altered(count: int) -> dict[Shard, FollowedTable]:
 def _merged(shards: dict[Shard, FollowedTable]) -> object:
     made = followed_shards(shards, [], NAMES)
     assert made is not None
-    keys = made.key_of(lambda _: [KeySpan(("id", *NAMES))], keeps=False)
+    keys = made.key_of(lambda _: [KeySpan(("id", *NAMES))])
     assert keys is not None
     keyed, columns = made.keyed_by(keys), made.followed()
     assert len(columns.schemas) == 3
