@@ -81,3 +81,22 @@ def test_mapped_values_are_the_servers_behind_a_modify(order: Sequence[int], tmp
     assert [row["_invalid"] for row in rows] == [None] * 4
     found: list[dict[str, Any]] = [{name: row[name] for name in expected[0]} for row in rows]
     assert found == expected
+
+
+@pytest.mark.parametrize("default", [7, 1, 0])
+def test_a_default_in_rows_that_are_there_is_mapped_as_a_value_of_an_event(default: int, tmp_path: Path) -> None:
+    table = Table("items", [Field("id", INT, True)])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": 1})]))
+    source.transaction(border(0) + 2 * SECOND, Ddl(f"ALTER TABLE items ADD flag tinyint(1) DEFAULT '{default}'"))
+    table.columns.append(Field("flag", TINY))
+    source.rows["items"] = {(1,): {"id": 1, "flag": default}}
+    source.transaction(border(0) + 3 * SECOND, Dml(table, [(None, {"id": 2, "flag": default})]))
+    source.checkpoint(border(0) + 5 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "mapped"), tmp_path / "capture", source.messages, windows=1, type_mapping=MAPPINGS
+    )
+    harness.all(0)
+    filled, sent = sorted(harness.rows("snapshot", DATABASE, "items"), key=lambda row: row["id"])
+    assert (filled["flag"], filled["_invalid"]) == (sent["flag"], sent["_invalid"])
+    assert sent["flag"] == {7: None, 1: True, 0: False}[default]

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.meetings.features import FILTERED, RULED, Feature
+from tests.meetings.features import RULED, Feature
 
 F = Feature
 _SHARD = re.compile(r"shop_\d+\.orders_\d+")
-_KEY = re.compile(r"PRIMARY KEY|\b(?:id|ident|n)\b")
 
 
 @dataclass(frozen=True)
@@ -28,21 +27,6 @@ def _alters(sql: str, *names: str) -> bool:
 
 
 AVOIDED: Final = (
-    Avoided(
-        "a statement renames or converts the column of a layout, or that of a filter in a merged table",
-        frozenset({F.LAYOUT, F.MERGE, F.SETS}),
-        lambda sql: _alters(sql, *FILTERED) and not any(f" AFTER {one}" in sql for one in FILTERED),
-    ),
-    Avoided(
-        "docs/shards.md: all shards have one primary key, under one name and at all times",
-        frozenset({F.MERGE}),
-        lambda sql: bool(_SHARD.search(sql)) and sql.startswith("ALTER") and bool(_KEY.search(sql)),
-    ),
-    Avoided(
-        "docs/shards.md: all sets have one primary key; where a statement changes it, none is followed in such a table",
-        frozenset({F.SETS}),
-        lambda sql: sql.startswith("ALTER") and (bool(_KEY.search(sql)) or _alters(sql, "b")),
-    ),
     Avoided(
         "docs/shards.md: a shard without the columns of the others' key, or with another one",
         frozenset({F.MERGE}),

@@ -41,7 +41,9 @@ def read_back(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]
     kind = arrow_type(lake_type)
     if values.type.equals(kind):
         return values, None
-    if not _is_text(values.type):
+    if pa.types.is_boolean(kind):
+        values = held_as(values, pa.string())  # a cast makes true of 7
+    elif not _is_text(values.type):
         try:
             return held_as(values, kind), None
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
