@@ -33,6 +33,7 @@ from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, kn
 from dts_assets.stages.row_origins import (
     RowOrigin,
     RowOrigins,
+    last_arrival,
     moved_changes,
     name_changes,
     origins_in_set,
@@ -97,7 +98,8 @@ class FollowedTables:
         return replace(
             found,
             proven_at=self._copied_at(source, frontier),
-            left_out=self._left_out(table, found.origins),
+            left_out=self._left_out(table, found.origins)
+            or self._left_in_shards(table, source, self._histories(frontier)),
             kept=self._kept({source, *(one.table for one in found.origins)}, frontier),
         )
 
@@ -132,6 +134,18 @@ class FollowedTables:
                     return one.until.next, f"the row filter of {one.table} left out rows, which the table lacks"
         return None
 
+    def _left_in_shards(
+        self, table: TableId, source: TableId, histories: Histories
+    ) -> tuple[SourcePosition, str] | None:
+        """Return where a table got the name of a shard of another table, whose rows do not move to it."""
+        routes, found = self.pipeline.settings.routes, last_arrival(histories, source.of_all_sets)
+        if found is None:
+            return None
+        into = routes.lake_table(found[1])
+        if not routes.merges_into(into, found[1]) or routes.takes_shard(table, found[1]):
+            return None
+        return found[0], f"the table was {found[1]}, a shard of {into}, whose rows do not move to it"
+
     def exists(self, table: TableId, frontier: Frontier) -> bool:
         """Tell whether a table exists as of a frontier.
 
@@ -157,7 +171,10 @@ class FollowedTables:
                 found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
                 if found is not None:
                     shards[routes.shard(source)] = replace(
-                        found, proven_at=self._copied_at(source, frontier), kept=self._kept({table}, frontier)
+                        found,
+                        proven_at=self._copied_at(source, frontier),
+                        kept=self._kept({table}, frontier),
+                        left_out=self._left_in_shards(table, source, histories[source.source_set]),
                     )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))

@@ -129,6 +129,7 @@ def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool) ->
     return (
         len(now.states) == 1
         and not now.is_moved
+        and now.left_out is None
         and not any(one.own_types for one in columns)
         and {*now.names} == names
     )

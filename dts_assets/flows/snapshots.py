@@ -257,6 +257,7 @@ def _follower(
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
         or asks_for_former_names(pipeline, job)
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
+        or (routes.merges and job.before.frontier.window is None)  # a table may begin as a former shard
     }
     tables = FollowedTables(pipeline, asked)
 

@@ -77,7 +77,9 @@ class FollowedShards:
             numbers = one.numbers_with_rows if shard not in self.gone else ()
             found = next((one.states[number].position for number in numbers if _changes_rows(one.states, number)), None)
             if found is not None:
-                return f"{'.'.join(shard)} at {found}: its rows lack this statement, as not all rows have one primary key"
+                return (
+                    f"{'.'.join(shard)} at {found}: its rows lack this statement, as not all rows have one primary key"
+                )
         return ""
 
     @cached_property

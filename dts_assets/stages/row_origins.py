@@ -161,6 +161,24 @@ def name_changes(histories: Histories, table: TableId, known: Collection[TableId
     return tuple(found)
 
 
+def last_arrival(histories: Histories, table: TableId) -> tuple[SourcePosition, TableId] | None:
+    """Return where a table got the rows of another name last, and that name.
+
+    None stands for a table that got none since it was created.
+    """
+    places = _Places(histories)
+    for state in reversed(histories.get(table, ())):
+        arrival, leaves = _moves(state, table)
+        if leaves:
+            return None
+        source = None if arrival is None else _before_arrival(histories, places, state, arrival)
+        if source is not None and source[0] != table:
+            return state.position, source[0]
+        if any(isinstance(one, TableCreated) for one in state.changes):
+            return None
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _OwnStates:
     """The states that a table has under one name, the last one first.

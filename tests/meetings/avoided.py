@@ -10,7 +10,6 @@ from typing import Final
 from tests.meetings.features import RULED, Feature
 
 F = Feature
-_SHARD = re.compile(r"shop_\d+\.orders_\d+")
 
 
 @dataclass(frozen=True)
@@ -27,11 +26,6 @@ def _alters(sql: str, *names: str) -> bool:
 
 
 AVOIDED: Final = (
-    Avoided(
-        "docs/shards.md: a shard without the columns of the others' key, or with another one",
-        frozenset({F.MERGE}),
-        lambda sql: "RENAME T" in sql and bool(_SHARD.search(sql)) and "d." in sql,
-    ),
     Avoided(
         "docs/rules.md: a rule but hash on a column of the primary key lets the table stand still",
         frozenset({F.RULES}),

@@ -1,0 +1,66 @@
+"""A shard of a merged table that gets the name of a table outside: its rows do not move, and that table says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dts_assets.flows.unproven import unproven_tables
+from tests.flows.harness import table_id
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import DATABASE, Ddl, Dml
+from tests.flows.source_tables import INT, Field, Table
+from tests.flows.test_merged_tables import MERGE, ORDERS
+
+SHARD, OUTSIDE = "shop_00.orders_0001", f"{DATABASE}.outside"
+LEAVES = {
+    "the shard gets a free name": f"RENAME TABLE {SHARD} TO {OUTSIDE}",
+    "the two swap their names": f"RENAME TABLE {SHARD} TO d.spare, {OUTSIDE} TO {SHARD}, d.spare TO {OUTSIDE}",
+}
+LATER = {
+    "nothing": (),
+    "it is made anew": (f"DROP TABLE {OUTSIDE}", f"CREATE TABLE {OUTSIDE} (id int PRIMARY KEY, n int)"),
+}
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
+@pytest.mark.parametrize("later", [*LATER])
+@pytest.mark.parametrize("leaves", [*LEAVES])
+def test_a_table_outside_that_was_a_shard_is_not_proven(
+    leaves: str, later: str, order: Sequence[int], tmp_path: Path
+) -> None:
+    fields = [Field("id", INT, True), Field("n", INT)]
+    shards = [Table(f"orders_{number}", [*fields], ("shop_00", f"orders_{number:04}")) for number in (1, 2)]
+    outside = Table("outside", [*fields])
+    source = short_source(*shards, outside)
+    is_swapped = "spare" in LEAVES[leaves]
+    for table in (*shards, *([outside] if is_swapped else [])):
+        source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": one, "n": one}) for one in (1, 2)]))
+    source.transaction(border(1) + SECOND, Ddl(LEAVES[leaves]))
+    source.rows["outside"].clear()
+    for sql in LATER[later]:
+        source.transaction(border(1) + 2 * SECOND, Ddl(sql))
+    source.transaction(border(2) + SECOND, Dml(outside, [(None, {"id": 7, "n": 7})]))
+    for window in range(3):
+        source.checkpoint(border(window) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "leaves"), tmp_path / "capture", source.messages, windows=3, merge=MERGE
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    assert not found.failures
+    if LATER[later]:
+        assert not found.results
+        assert [row["id"] for row in harness.rows("snapshot", DATABASE, "outside")] == [7]
+    else:
+        said = f"the table was {SHARD}, a shard of shop.orders, whose rows do not move to it"
+        assert {table: one.split(": ")[-1] for table, one in found.results.items()} == {table_id("outside"): said}
+    rows = harness.rows("snapshot", *ORDERS.path)
+    left = [("1", 1), ("1", 2)] if is_swapped else []
+    assert sorted((row["_source_table"][-1], row["id"]) for row in rows) == [*left, ("2", 1), ("2", 2)]
