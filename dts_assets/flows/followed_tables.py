@@ -137,7 +137,7 @@ class FollowedTables:
     def _left_in_shards(
         self, table: TableId, source: TableId, histories: Histories
     ) -> tuple[SourcePosition, str] | None:
-        """Return where a table got the name of a shard of another table, whose rows do not move to it."""
+        """Return where a shard of another table became this one: its rows do not move."""
         routes, found = self.pipeline.settings.routes, last_arrival(histories, source.of_all_sets)
         if found is None:
             return None
@@ -214,17 +214,18 @@ class FollowedTables:
             left_out=readers.is_left_out,
             shown_otherwise=readers.is_shown_otherwise,
             policy=policy,
-            ruled=self._is_ruled if self.pipeline.settings.columns else None,
+            rule_on=self._rule_on if self.pipeline.settings.columns else None,
         )
         found = None if found is None else replace(found, zone=self.pipeline.clock_zone, by_rule=readers.by_rule)
         if found is None or not found.is_moved:
             return found
         return replace(found, moved_rows=self._moved_rows(rows.origins))
 
-    def _is_ruled(self, source: TableId, name: str) -> bool:
+    def _rule_on(self, source: TableId, name: str) -> str:
         if source not in self._rules:
             self._rules[source] = rule_finder(self.pipeline, self._lake_names.get(source, source))
-        return self._rules[source](name) is not None
+        rule = self._rules[source](name)
+        return "" if rule is None else rule.fingerprint
 
     @cached_property
     def _rules(self) -> dict[TableId, RuleOf]:

@@ -22,7 +22,7 @@ from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_paths
+from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_path, value_paths
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
@@ -46,9 +46,9 @@ class FollowedTable:
     values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
     table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
     which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
-    state whose values have passed a rule, by names without case; none where there are no rules. ``zone`` is that of wall clocks
-    which a setting makes instants. ``kept`` has the first and last position of each window's changes, which tell whether a
-    statement found rows; None where they are not known. ``by_rule`` gives a default as the rule of its column makes it.
+    state whose values have passed a rule, as fingerprints by names without case; none where there are no rules. ``zone`` is that
+    of wall clocks which a setting makes instants. ``kept`` has the first and last position of each window's changes, which tell
+    whether a statement found rows; None where they are not known. ``by_rule`` gives a default as the rule of its column makes it.
     """
 
     states: tuple[SchemaState, ...]
@@ -62,7 +62,7 @@ class FollowedTable:
     moved_rows: str = ""
     proven_at: SourcePosition | None = None
     left_out: tuple[SourcePosition, str] | None = None
-    ruled: tuple[frozenset[str], ...] = ()
+    ruled: tuple[Mapping[str, str], ...] = ()
     zone: str = ""
     kept: tuple[tuple[SourcePosition, SourcePosition], ...] | None = None
     by_rule: TextByRule = no_text
@@ -80,15 +80,36 @@ class FollowedTable:
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
             if found is None and state.statement is None and number > self.created:
                 found = "events tell other columns, and no statement says why"
+            if (
+                found is None
+                and number > self.created
+                and self.ruled
+                and state.schema is not None
+                and not state.schema.key
+            ):
+                found = self._rule_that_changed(number)
             if found is not None:
                 return f"{state.position}: {found}"
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
             return f"{self.left_out[0]}: {self.left_out[1]}"
         return ""
 
+    def _rule_that_changed(self, number: int) -> str | None:
+        """Return why no change finds the rows of before a state without a key; None where they do."""
+        schema = self.states[number].schema
+        for name in () if schema is None else schema.names:
+            origin = value_path(self.states, number - 1, number, name).origin
+            if origin is not None:
+                before, now = (
+                    self.ruled[place].get(folded(one)) for place, one in ((number - 1, origin), (number, name))
+                )
+                if before != now:
+                    return f"values of column {name} have passed another rule, and no primary key finds their rows"
+        return None
+
     @property
     def numbers_with_rows(self) -> Iterator[int]:
-        """The numbers of the states before which the table may have rows, since it was created or copied."""
+        """The numbers of the states before which the table may have rows that no copy brought."""
         for number in range(self.created, len(self.states)):
             position = self.states[number].position
             if (self.proven_at is None or self.proven_at < position) and self._may_have_rows(position):
@@ -280,7 +301,7 @@ def followed_table(
     left_out: Callable[[str], bool] = lambda _: False,
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
     policy: SchemaPolicy = SchemaPolicy.FOLLOW,
-    ruled: Callable[[TableId, str], bool] | None = None,
+    rule_on: Callable[[TableId, str], str] | None = None,
 ) -> FollowedTable | None:
     """Return a table with the columns of its last schema; None where no schema can be followed.
 
@@ -292,7 +313,8 @@ def followed_table(
         left_out: The function that tells whether a rule leaves a column out, by its name at the source.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
         policy: What the snapshot does with columns that come and go.
-        ruled: The function that tells whether a rule is on a column of a source table; None where there are no rules.
+        rule_on: The function that gives the fingerprint of the rule on a column of a source table, empty where there is none;
+            None where there are no rules.
     """
     there = [one for one in rows.states if one.state.schema is not None]
     known = tuple(_with_kept(one.state for one in there))
@@ -315,13 +337,13 @@ def followed_table(
         others,
         policy,
         {place: lake_type(one.column) for place, one in enumerate(shown) if one.is_new},
-        ruled=() if ruled is None else tuple(_ruled(one, ruled) for one in there),
+        ruled=() if rule_on is None else tuple(_rules_on(one, rule_on) for one in there),
     )
 
 
-def _ruled(one: OriginState, ruled: Callable[[TableId, str], bool]) -> frozenset[str]:
+def _rules_on(one: OriginState, rule_on: Callable[[TableId, str], str]) -> dict[str, str]:
     columns = () if one.state.schema is None else one.state.schema.columns
-    return frozenset(folded(column.name) for column in columns if ruled(one.table, column.name))
+    return {folded(column.name): rule for column in columns if (rule := rule_on(one.table, column.name))}
 
 
 def _differ_in_case_only(states: Iterable[SchemaState]) -> bool:

@@ -1,0 +1,62 @@
+"""Tables without a primary key: changes do not find rows whose values passed another rule under another name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dts_assets.flows.unproven import unproven_tables
+from tests.flows.harness import table_id
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import DATABASE, Ddl, Dml
+from tests.flows.source_tables import INT, TEXT, Field, Table
+
+HASH = {"hash": {"key": "a key that nobody guesses"}}
+MASK = {"mask": "***"}
+NAMED = "values of column card have passed another rule, and no primary key finds their rows"
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
+@pytest.mark.parametrize(
+    ("rules", "is_key", "said"),
+    [
+        ({"mail": HASH, "card": MASK}, False, NAMED),
+        ({"mail": HASH}, False, NAMED),
+        ({"mail": HASH, "card": HASH}, False, ""),
+        ({"card": HASH}, False, ""),
+        ({"mail": HASH, "card": MASK}, True, ""),
+    ],
+)
+def test_a_column_under_another_rule_is_named_where_no_key_finds_rows(
+    rules: dict[str, Any], is_key: bool, said: str, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    table = Table("journal", [Field("line", INT, is_key), Field("n", INT), Field("mail", TEXT)])
+    source = short_source(table)
+    row: dict[str, Any] = {"line": 1, "n": 1, "mail": "anna"}
+    source.transaction(border(0) + SECOND, Dml(table, [(None, row)]))
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE journal RENAME COLUMN mail TO card"))
+    table.columns[2] = Field("card", TEXT)
+    for one in (*source.bags.get("journal", ()), *source.rows.get("journal", {}).values()):
+        assert isinstance(one, dict)
+        one["card"] = one.pop("mail")
+    before = {"line": 1, "n": 1, "card": "anna"}
+    source.transaction(border(2) + SECOND, Dml(table, [(before, {**before, "n": 2})]))
+    for window in range(3):
+        source.checkpoint(border(window) + 300 * SECOND)
+    columns = {f"{DATABASE}.journal.{name}": rule for name, rule in rules.items()}
+    harness = open_short(
+        bench_in_process(tmp_path, "bags"), tmp_path / "capture", source.messages, windows=3, columns=columns
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    assert {table: one.split(": ")[-1] for table, one in found.results.items()} == (
+        {table_id("journal"): said} if said else {}
+    )
+    if not said:
+        assert [row["n"] for row in harness.rows("snapshot", DATABASE, "journal")] == [2]
