@@ -11,7 +11,6 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 from tests.dts_emulator.server_lives import FIRST, Held, LifeRecorder
-from tests.meetings.avoided import is_avoided
 from tests.meetings.cases import HOURS, WINDOWS, Said
 from tests.meetings.features import DATABASES, FILTERED, LIMIT, RULED, SHARDS, Feature
 from tests.stages.server_rows import LITERALS
@@ -65,8 +64,6 @@ class Plot:
             goes_on = self._step(random.random())
 
     def _say(self, sql: str, database: str) -> bool:
-        if is_avoided(sql, self._features):
-            return True
         recorder = self._recorder
         refused = recorder.beside.counts["refused"]
         goes_on = recorder.say(sql, database)

@@ -14,7 +14,6 @@ from dts_assets.settings.models import Subscription
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema
 from tests.dts_emulator.server_lives import Held
 from tests.meetings import machine
-from tests.meetings.avoided import AVOIDED, is_avoided
 from tests.meetings.cases import Case, Said, Step, drawn_steps
 from tests.meetings.expected import OneOf, Past, View, views_of
 from tests.meetings.features import APART, KEY, NEEDS, Feature, drawn, settings_of
@@ -53,14 +52,6 @@ def test_the_settings_of_all_cases_are_those_of_a_subscription() -> None:
         values = {"format": "dts-protobuf", "source": source, "partitions": 1, "window": window}
         made = Subscription.model_validate({**values, **settings_of(features, seed)})
         assert made.has_rules == bool({F.RULES, F.FILTER} & features)
-
-
-def test_what_is_left_out_has_a_reason_and_matches_statements() -> None:
-    assert all(one.why and one.features for one in AVOIDED)
-    assert is_avoided("ALTER TABLE d.items DROP COLUMN f", frozenset({F.LAYOUT}))
-    assert not is_avoided("ALTER TABLE d.items DROP COLUMN f", frozenset({F.SOFT}))
-    assert not is_avoided("ALTER TABLE d.items ADD COLUMN a INT AFTER f", frozenset({F.LAYOUT}))
-    assert is_avoided("ALTER TABLE shop_00.orders_1 DROP PRIMARY KEY", frozenset({F.MERGE}))
 
 
 def test_a_filter_leaves_rows_out_and_a_rule_makes_others_of_values() -> None:
