@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml
-from tests.flows.source_tables import INT, Field, Table
+from tests.flows.source_tables import DATE, INT, Field, Table
 from tests.flows.test_merged_tables import MERGE, ORDERS
 
 SHARD, OUTSIDE = "shop_00.orders_0001", f"{DATABASE}.outside"
@@ -64,3 +65,24 @@ def test_a_table_outside_that_was_a_shard_is_not_proven(
     rows = harness.rows("snapshot", *ORDERS.path)
     left = [("1", 1), ("1", 2)] if is_swapped else []
     assert sorted((row["_source_table"][-1], row["id"]) for row in rows) == [*left, ("2", 1), ("2", 2)]
+
+
+def test_numbers_are_no_dates_of_a_shard_that_got_their_name(tmp_path: Path) -> None:
+    shard = Table("orders_1", [Field("id", INT, True), Field("n", DATE)], ("shop_00", "orders_0001"))
+    outside = Table("outside", [Field("id", INT, True), Field("n", INT)])
+    source = short_source(shard, outside)
+    source.transaction(border(0) + SECOND, Dml(shard, [(None, {"id": 1, "n": date(2026, 1, 5)})]))
+    source.transaction(border(0) + SECOND, Dml(outside, [(None, {"id": one, "n": one}) for one in (1, 20260105)]))
+    source.transaction(border(1) + SECOND, Ddl(LEAVES["the two swap their names"]))
+    outside.columns[1] = Field("n", DATE)
+    source.transaction(border(1) + 2 * SECOND, Dml(outside, [(None, {"id": 7, "n": date(2026, 1, 7)})]))
+    for window in range(2):
+        source.checkpoint(border(window) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "leaves"), tmp_path / "capture", source.messages, windows=2, merge=MERGE
+    )
+    harness.all(0)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    rows = {row["id"]: (row["n"], row["_invalid"]) for row in harness.rows("snapshot", DATABASE, "outside")}
+    assert rows == {1: (None, [("n", "1")]), 20260105: (None, [("n", "20260105")]), 7: (date(2026, 1, 7), None)}

@@ -23,31 +23,41 @@ def held_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
     wall clock has not. Text becomes bytes as UTF-8.
 
     Raises:
-        pa.ArrowInvalid: A value does not fit the type, or is no text.
-        pa.ArrowNotImplementedError: No value of one type is one of the other.
+        ArrowInvalid: A value does not fit the type, or is no text.
+        ArrowNotImplementedError: No value of one type is one of the other.
     """
     if values.type.equals(kind):
         return values
     if pa.types.is_binary(kind):
         return held_as(values, pa.string()).cast(kind)
+    if _is_number(values.type) != _is_number(kind) and pa.types.is_temporal(values.type) != pa.types.is_temporal(kind):
+        # Arrow takes the number 20260105 for so many days or microseconds since 1970, and the reverse.
+        raise pa.ArrowNotImplementedError(f"no {values.type} is a {kind}")
     return _texts(values) if pa.types.is_string(kind) else values.cast(kind)
 
 
 def read_back(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
     """Return values in the type that they had before :func:`held_as`, and those of no such type.
 
-    The latter are null; the mask is None where there are none. Values that were never of another type stay as they are.
+    The latter are null; the mask is None where there are none. Values that were never of another type stay as they are. What
+    becomes of a value does not depend on the other ones.
     """
     kind = arrow_type(lake_type)
     if values.type.equals(kind):
         return values, None
-    if pa.types.is_boolean(kind):
-        values = held_as(values, pa.string())  # a cast makes true of 7
-    elif not _is_text(values.type):
+    if not _is_text(values.type):
         try:
-            return held_as(values, kind), None
+            made = held_as(values, kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            values = held_as(values, pa.string())
+            return _parsed(values, lake_type)
+        if _is_text(kind) or pa.types.is_decimal(values.type):
+            return made, None
+        # A cast makes true of 7, infinity of a large double, and a whole day of its noon.
+        kept = pc.fill_null(pc.equal(made.cast(values.type, safe=False), values), True)
+        if pc.all(kept).as_py():
+            return made, None
+        others, bad = _parsed(pc.if_else(kept, pa.scalar(None, values.type), values), lake_type)
+        return pc.if_else(kept, made, others), bad
     if not _is_text(kind):
         return parse(values.view(pa.binary()), lake_type)
     if pa.types.is_binary(kind):
@@ -60,6 +70,14 @@ def read_back(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]
         return made, valid(values) & ~valid(made)
 
 
+def _parsed(values: pa.Array, lake_type: str) -> tuple[pa.Array, Bools | None]:
+    """Return the texts of values in a type; a decimal without a fraction is a whole number."""
+    texts = held_as(values, pa.string())
+    if pa.types.is_decimal(values.type) and lake_type in ("int", "bigint"):
+        texts = pc.replace_substring_regex(texts, r"\.0+$", "")
+    return parse(texts.view(pa.binary()), lake_type)
+
+
 def _text_or_none(value: bytes | None) -> str | None:
     try:
         return None if value is None else value.decode()
@@ -69,6 +87,10 @@ def _text_or_none(value: bytes | None) -> str | None:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _texts(values: pa.Array) -> pa.Array:
