@@ -235,7 +235,12 @@ def _as(value: Any, kind: str, wanted: str) -> Any:
     if value is None or kind == wanted or isinstance(value, tuple):
         return value
     if isinstance(value, OneOf):
-        own = pa.scalar(None, arrow_type(kind)).type
-        mine = {one for one in value.values if isinstance(one, str | bytes) and pa.scalar(one).type == own}
+        mine = {one for one in value.values if _is_of(one, arrow_type(kind))}
         return replace(value, values=value.values | {_as(one, kind, wanted) for one in mine})
     return held_as(pa.array([value], arrow_type(kind)), arrow_type(wanted))[0].as_py()
+
+
+def _is_of(value: Any, own: pa.DataType) -> bool:
+    """Whether a value that may stand in a column of a type has it: texts by a rule stand in columns of any type."""
+    is_text = pa.types.is_string(own) or pa.types.is_binary(own)
+    return pa.scalar(value).type == own if isinstance(value, str | bytes) else not is_text

@@ -77,6 +77,22 @@ def test_a_value_that_a_statement_moved_may_be_plain_or_under_its_rule() -> None
     assert not row["mail"].takes("berta")
 
 
+def test_a_value_that_may_be_plain_may_also_be_in_the_type_that_holds_those_of_all_shards() -> None:
+    numbers, dates = (
+        (SchemaColumn("id", "int(11)"), SchemaColumn("a", "int(11)")),
+        (COLUMNS[0], SchemaColumn("a", "date")),
+    )
+    tables = {
+        table: Held(TableSchema(columns, ("id",)), rows, (frozenset[str](),) * len(rows))
+        for table, columns, rows in ((SHARD, numbers, ((1, 100),)), (TableId("shop_01", "", "orders_1"), dates, ()))
+    }
+    (view,) = views_of({1: tables}, {F.MERGE, F.RULES}, {}, Past({"anna"}, {"a"})).values()
+    (row,) = view.rows
+    assert view.columns["a"] == "string"
+    assert row["a"].takes("100")
+    assert not row["a"].takes("101")
+
+
 def test_a_script_is_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
     features = frozenset({F.MERGE, F.RETOLD, F.FAILOVER})
     said = (Said(1, 3, "d", "CREATE TABLE `d`.t (a INT DEFAULT '\\\\')"),)

@@ -76,8 +76,7 @@ def judge(
 
 def _documented(table: TableId, reason: str, case: Case) -> str:
     """Why a table stands still as docs/ says; empty where it should not."""
-    source = next((old for old, new in RENAMED.items() if new == (table.database, table.table)), None)
-    names = {f"{table.database}.{table.table}", *([] if source is None else [".".join(source)])}
+    names = {f"{table.database}.{table.table}", ".".join(_source_of(table))}
     became = any("RENAME T" in one.sql and any(name in one.sql for name in names) for one in case.said)
     is_shared = bool({F.SETS, F.MERGE} & case.features)
     known = (
@@ -95,6 +94,12 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
         ("filters of shards", is_shared, "events lack a column of its row filter"),
     )
     return next((label for label, may_be, words in known if may_be and words in reason), "")
+
+
+def _source_of(table: TableId) -> tuple[str, str]:
+    """The name at the source of a table that may have another one in the lake."""
+    name = (table.database, table.table)
+    return next((old for old, new in RENAMED.items() if new == name), name)
 
 
 def _moments(
@@ -131,7 +136,7 @@ def _histories(found: Verdict, harness: Harness, case: Case, lives: Mapping[int,
     named = " ".join(one.sql for one in case.said if one.sql.startswith(("ALTER", "RENAME")))
     is_shared = bool({F.MERGE, F.SETS} & case.features)
     for table in known_tables(pipeline):
-        if is_shared and table.table in named:
+        if is_shared and _source_of(table)[1] in named:
             continue  # docs/history.md: statements change no version of merged tables, and of those of several sets
         versions = [row for row in harness.rows("history", *table.path) if row["_valid_to"] is None]
         rows = [row for row in harness.rows("snapshot", *table.path) if row.get(DELETED_AT) is None]
