@@ -19,8 +19,8 @@ from dts_assets.lake import Lake, LakeTables, Plan, TableCost
 from dts_assets.lake.moments import moment_given
 from dts_assets.model.byte_sizes import rounded_size
 
-TABLES_LACK = 3
-"""The exit code if a table stands still and is not among the files."""
+NOT_ALL = 3
+"""The exit code if a table stands still and is not among the files, or is not proven at the moment."""
 
 
 @click.command("as-of")
@@ -53,7 +53,7 @@ def as_of(
 
     The files are OUT/<database>.<table>/*.parquet. A moment is a transaction, a position, a time or a window; its own changes
     count. A table begins as the nearest version that the lake still has, or as its whole changelog. The lake is not changed.
-    Exit code 3 if a table stands still and is left out.
+    Exit code 3 if a table stands still and is left out, or is not proven at that moment.
     """
     given = {"gtid": gtid, "position": position, "time": time, "window": window}
     _require_one_moment(given)
@@ -124,11 +124,12 @@ def _require_empty(out: Path) -> None:
 
 
 def _end(found: LakeTables) -> int:
-    """Name the tables that are not among the files, and return the exit code."""
+    """Name the tables that are not among the files, or not proven, and return the exit code."""
     _say_names("not there at that moment", found.absent)
     _say_names("left out, since they stand still", [f"{table} ({reason})" for table, reason in found.paused.items()])
     _say_names("failed", [f"{table} ({reason})" for table, reason in found.failed.items()])
-    return 1 if found.failed else TABLES_LACK if found.paused else 0
+    _say_names("not proven at that moment", [f"{table} (since {said})" for table, said in found.unproven.items()])
+    return 1 if found.failed else NOT_ALL if found.paused or found.unproven else 0
 
 
 def _say_names(title: str, names: Sequence[str]) -> None:

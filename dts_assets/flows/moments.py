@@ -27,6 +27,7 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.flows.snapshots import advance_rows
 from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.flows.this_process import this_process
+from dts_assets.flows.unproven import unproven_at
 from dts_assets.model.columns import Column
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
@@ -59,7 +60,8 @@ class TablesAt:
 
     ``where`` says the moment in words: ``as of 0:3:700``. ``tables`` are Iceberg tables by the names of their source tables.
     ``absent`` are tables that do not exist then, ``paused`` those that stand still now, with their reasons, and ``failed`` those
-    that could not be made. ``begun`` are the tables that began as a stored version, with its Iceberg snapshot.
+    that could not be made. ``begun`` are the tables that began as a stored version, with its Iceberg snapshot. ``unproven`` are
+    those among ``tables`` whose rows or columns are not proven at the moment, with the position since when, and the reason.
     """
 
     where: str
@@ -69,6 +71,7 @@ class TablesAt:
     paused: Mapping[TableId, str]
     failed: Mapping[TableId, Fault]
     begun: Mapping[TableId, int]
+    unproven: Mapping[TableId, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,9 @@ def make_tables(
     outcomes = advance_rows(work, SNAPSHOT)
     made = {table: lake.table(branch.table_path(SNAPSHOT.name, table)) for table in plan.tables}
     failed = {table: one.fault for table, one in outcomes.items() if one.fault is not None}
+    there = {table: columns for table, columns in plan.tables.items() if table not in failed}
+    unproven = unproven_at(pipeline, branch, there, plan.frontier)
+    failed |= {table: Fault(SNAPSHOT.name, one.sentence) for table, one in unproven.failures.items()}
     return TablesAt(
         plan.where,
         plan.frontier,
@@ -166,6 +172,7 @@ def make_tables(
         plan.paused,
         failed,
         begun,
+        unproven.results,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dts_assets.flows.followed_tables import FollowedTables
@@ -13,6 +14,8 @@ from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.schema_history import SchemaSources
 from dts_assets.flows.stored_snapshots import stored_state
+from dts_assets.model.columns import Column
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 
 
@@ -30,14 +33,28 @@ def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
     Tables that stand still are left out. Beside them stand the failures of tables that could not be read.
     """
     known, still = known_tables(pipeline), paused_here(pipeline)
-    here = [table for table in known if table not in still]
+    return unproven_of(pipeline, {table: columns for table, columns in known.items() if table not in still})
+
+
+def unproven_at(
+    pipeline: Pipeline, branch: Pipeline, tables: Mapping[TableId, Sequence[Column]], frontier: Frontier
+) -> OneByOne[TableId, str]:
+    """Return the same of the tables of a branch that stands at a frontier, and of those that foreign keys change."""
+    unseen = KeyedTables(pipeline).at(frontier)
+    reasons = {} if unseen.are_accepted else {one: said for one, said in unseen.reasons.items() if one in tables}
+    found = unproven_of(branch, tables)
+    return OneByOne(dict(sorted((reasons | found.results).items())), found.failures)
+
+
+def unproven_of(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) -> OneByOne[TableId, str]:
+    """Return the position since which the snapshots of some tables are not proven behind their statements."""
     stored = one_by_one(
-        here,
+        tables,
         lambda table: stored_state(pipeline, SNAPSHOT.name, table)[1],
         named=lambda table: f"The look at the columns of {table}",
     )
     noted = {table: one for table, one in stored.results.items() if one.doubt}
-    followed = FollowedTables(pipeline, {table: known[table] for table in noted})
+    followed = FollowedTables(pipeline, {table: tables[table] for table in noted})
 
     def doubt(table: TableId) -> str:
         """Return the reason as it is seen now: an earlier version may have noted another one."""

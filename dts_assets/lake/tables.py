@@ -89,7 +89,9 @@ class LakeTables(Mapping[str, LakeTable]):
     """The tables of a subscription at one moment, by their names at the source.
 
     ``where`` says the moment in words. ``absent`` are tables that do not exist then. ``paused`` tables stand still now and
-    ``failed`` ones could not be made, each with the reason. Closing removes a temporary folder; so does the end of the object.
+    ``failed`` ones could not be made, each with the reason. ``unproven`` tables are there, but their rows or columns may be wrong
+    at the moment: each has the position since when, and the reason. Closing removes a temporary folder; so does the end of the
+    object.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class LakeTables(Mapping[str, LakeTable]):
         self.absent = tuple(map(str, made.absent))
         self.paused = {str(table): reason for table, reason in made.paused.items()}
         self.failed = {str(table): fault.reason for table, fault in made.failed.items()}
+        self.unproven = {str(table): reason for table, reason in made.unproven.items()}
         self._tables = {
             str(table): LakeTable(str(table), one, folder, location) for table, one in sorted(made.tables.items())
         }

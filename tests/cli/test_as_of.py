@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dts_assets.cli.main import cli
+from dts_assets.flows import moments
+from dts_assets.flows.one_by_one import OneByOne
 from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.model.tables import TableId
@@ -102,6 +104,16 @@ def test_a_table_that_stands_still_is_named_and_left_out(harness: Harness, tmp_p
     assert done.exit_code == 3
     assert [path.name for path in tmp_path.iterdir()] == ["shopdb.coupons"]
     assert "stand still: shopdb.customers (its key is being changed)" in done.stderr
+
+
+def test_a_table_that_was_not_proven_then_is_written_and_named(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moments, "unproven_at", lambda *_: OneByOne({CUSTOMERS: "0:4:900: its rows are others"}))
+    done = call(harness, "shop", "--window", "2026-01-05-02:00", "--out", str(tmp_path))
+    assert done.exit_code == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shopdb.coupons", "shopdb.customers"]
+    assert "not proven at that moment: shopdb.customers (since 0:4:900: its rows are others)" in done.stderr
 
 
 @pytest.mark.more(after=1)

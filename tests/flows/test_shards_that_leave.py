@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dts_assets.flows.moments import tables_at
 from dts_assets.flows.unproven import unproven_tables
+from dts_assets.planning.source_moments import AtWindow
 from tests.flows.harness import table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -18,6 +20,7 @@ from tests.flows.source_tables import DATE, INT, Field, Table
 from tests.flows.test_merged_tables import MERGE, ORDERS
 
 SHARD, OUTSIDE = "shop_00.orders_0001", f"{DATABASE}.outside"
+SAID = f"the table was {SHARD}, a shard of shop.orders, whose rows do not move to it"
 LEAVES = {
     "the shard gets a free name": f"RENAME TABLE {SHARD} TO {OUTSIDE}",
     "the two swap their names": f"RENAME TABLE {SHARD} TO d.spare, {OUTSIDE} TO {SHARD}, d.spare TO {OUTSIDE}",
@@ -44,8 +47,8 @@ def test_a_table_outside_that_was_a_shard_is_not_proven(
     source.transaction(border(1) + SECOND, Ddl(LEAVES[leaves]))
     source.rows["outside"].clear()
     for sql in LATER[later]:
-        source.transaction(border(1) + 2 * SECOND, Ddl(sql))
-    source.transaction(border(2) + SECOND, Dml(outside, [(None, {"id": 7, "n": 7})]))
+        source.transaction(border(2) + SECOND, Ddl(sql))
+    source.transaction(border(2) + 2 * SECOND, Dml(outside, [(None, {"id": 7, "n": 7})]))
     for window in range(3):
         source.checkpoint(border(window) + 500 * SECOND)
     harness = open_short(
@@ -60,11 +63,15 @@ def test_a_table_outside_that_was_a_shard_is_not_proven(
         assert not found.results
         assert [row["id"] for row in harness.rows("snapshot", DATABASE, "outside")] == [7]
     else:
-        said = f"the table was {SHARD}, a shard of shop.orders, whose rows do not move to it"
-        assert {table: one.split(": ")[-1] for table, one in found.results.items()} == {table_id("outside"): said}
+        assert {table: one.split(": ")[-1] for table, one in found.results.items()} == {table_id("outside"): SAID}
     rows = harness.rows("snapshot", *ORDERS.path)
     left = [("1", 1), ("1", 2)] if is_swapped else []
     assert sorted((row["_source_table"][-1], row["id"]) for row in rows) == [*left, ("2", 1), ("2", 2)]
+    for number, is_unproven in enumerate((False, True, not LATER[later])):
+        then = tables_at(harness.pipeline, AtWindow(border(number)), tmp_path / f"moment_{number}")
+        assert not then.failed
+        said = {table: one.split(": ")[-1] for table, one in then.unproven.items()}
+        assert said == ({table_id("outside"): SAID} if is_unproven else {}), number
 
 
 def test_numbers_are_no_dates_of_a_shard_that_got_their_name(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def _moments(
             continue
         found.faults += [f"moment: {table}: {fault.sentence}" for table, fault in made.failed.items()]
         views = views_of({1: moment.tables}, case.features, settings, past)
-        left_out = {*made.paused, *unproven_tables(harness.pipeline).results}
+        left_out = {*made.paused, *made.unproven}
         if F.COPIES in case.features:  # docs/copies.md: as of a moment before a bootstrap nobody knows the rows
             left_out.add(lake_table(COPIED, case.features))
         rows = {table: one.scan().to_arrow() for table, one in made.tables.items() if table not in left_out}
