@@ -118,20 +118,22 @@ def may_double_deleted(plan: SnapshotPlan, key: Collection[str], tables: Iterabl
     return plan.recomputes and keeps and not key and any(one.fills_nulls for one in tables)
 
 
-def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool) -> bool:
+def is_plain(now: FollowedTable, columns: Sequence[Column], *, lacking: bool, is_new: bool) -> bool:
     """Return whether a table has had one schema so far: its snapshot has all columns of events.
 
-    ``lacking`` says that changes lack columns: then inserts have defaults that the schema tells.
+    ``lacking`` says that changes lack columns: then inserts have defaults that the schema tells. One that ``is_new`` gets the
+    order of its schema: that of the events is of the window that was made first.
     """
     if lacking and now.has_defaults:
         return False
-    names = {one.name for one in columns}
+    names = [one.name for one in columns]
     return (
         len(now.states) == 1
         and not now.is_moved
         and now.left_out is None
         and not any(one.own_types for one in columns)
-        and {*now.names} == names
+        and {*now.names} == {*names}
+        and (not is_new or [*now.names] == names)
     )
 
 

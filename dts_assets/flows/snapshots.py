@@ -46,7 +46,7 @@ from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_r
 from dts_assets.flows.snapshot_steps import merge_in_steps
 from dts_assets.flows.stored_snapshots import by_window, stored_state
 from dts_assets.flows.tables_plan import MARKED
-from dts_assets.model.columns import Column, has_key, matched_by
+from dts_assets.model.columns import Column, are_in_order, has_key, matched_by
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.removals import ALL_REMOVED
@@ -258,6 +258,7 @@ def _follower(
         or asks_for_former_names(pipeline, job)
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
         or (routes.merges and job.before.frontier.window is None)  # a table may begin as a former shard
+        or (job.current is None and not all(are_in_order(one, work.tables[table]) for _, one in told.get(table, ())))
     }
     tables = FollowedTables(pipeline, asked)
 
@@ -277,7 +278,8 @@ def _follower(
             stop = None if now is None else stop_of(pipeline, table, stood_at, stood, now)
             if stop is not None:
                 return stop
-            if now is None or (job.before.present is None and is_plain(now, columns, lacking=job.plan.state.absent)):
+            plain = now is None or is_plain(now, columns, lacking=job.plan.state.absent, is_new=job.current is None)
+            if now is None or (job.before.present is None and plain):
                 job = with_columns(job)
             else:
                 step = step_of(before, now, job.before)

@@ -41,9 +41,9 @@ def unproven_at(
 ) -> OneByOne[TableId, str]:
     """Return the same of the tables of a branch that stands at a frontier, and of those that foreign keys change."""
     unseen = KeyedTables(pipeline).at(frontier)
-    reasons = {} if unseen.are_accepted else {one: said for one, said in unseen.reasons.items() if one in tables}
+    reasons = {one: unseen.reasons[one] for one in tables if one in unseen.reasons and not unseen.are_accepted}
     found = unproven_of(branch, tables)
-    return OneByOne(dict(sorted((reasons | found.results).items())), found.failures)
+    return OneByOne(dict(sorted({**reasons, **found.results}.items())), found.failures)
 
 
 def unproven_of(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) -> OneByOne[TableId, str]:

@@ -199,3 +199,10 @@ def matched_by(columns: Iterable[Column], key: Collection[str]) -> tuple[Column,
 def has_key(columns: Iterable[Column]) -> bool:
     """Return whether a table with these columns has a primary key; without one its rows are a bag."""
     return any(column.is_key for column in columns)
+
+
+def are_in_order(shapes: Iterable[ColumnShape], columns: Iterable[Column]) -> bool:
+    """Return whether the columns of an event stand in the order that they have in the lake."""
+    places = {name: place for place, column in enumerate(columns) for name in column.source_names}
+    found = [places[one.name] for one in shapes if one.name in places]
+    return found == sorted(found)

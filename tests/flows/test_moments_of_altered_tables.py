@@ -11,7 +11,7 @@ import pytest
 
 from dts_assets.flows.moments import TablesAt, tables_at
 from dts_assets.model.tables import TableId
-from dts_assets.planning.source_moments import AtPosition
+from dts_assets.planning.source_moments import AtPosition, AtWindow
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
@@ -108,6 +108,40 @@ def test_a_table_that_goes_back_before_its_first_statement_has_the_columns_of_th
         assert found.begun, "from a version behind the moment, or at it"
         assert [*columns_in(found, table)] == ["id", "n", "note"]
         assert len(rows_in(found, table)) == number + 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "later"),
+    [
+        ("DROP COLUMN n", ["id", "note"]),
+        pytest.param("MODIFY note text CHARSET utf8mb4 AFTER id", ["id", "note", "n"], marks=pytest.mark.more),
+        pytest.param("ADD c int FIRST", ["c", "id", "n", "note"], marks=pytest.mark.more),
+    ],
+)
+@pytest.mark.parametrize("order", [(1, 0), pytest.param((0, 1), marks=pytest.mark.more)])
+def test_a_table_has_the_order_of_the_moment_though_a_later_window_was_made_first(
+    tmp_path: Path, order: tuple[int, ...], sql: str, later: list[str]
+) -> None:
+    table = items()
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, item(1, 5, "x"))]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl(f"ALTER TABLE items {sql}"))
+    fields = {one.name: one for one in (*table.columns, Field("c", INT))}
+    table.columns[:] = [fields[name] for name in later]
+    source.transaction(border(1) + 2 * SECOND, Dml(table, [(None, {name: None for name in later} | {"id": 2})]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "order"), tmp_path / "capture", source.messages, windows=2)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    for number, columns in enumerate((["id", "n", "note"], later)):
+        found = tables_at(harness.pipeline, AtWindow(border(number)), tmp_path / f"moment_{number}")
+        assert [*columns_in(found)] == columns
+        assert len(rows_in(found)) == number + 1
+    snapshot = harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", ITEMS))
+    assert snapshot is not None
+    assert [one.name for one in snapshot.schema().fields if one.name not in OWN] == later
 
 
 @pytest.mark.more

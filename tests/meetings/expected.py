@@ -47,7 +47,8 @@ class OneOf:
 class View:
     """A lake table as it has to be: its columns in order with their lake types, and its rows by the names of columns.
 
-    ``unknown`` has for each row the columns whose value nobody knows; ``loose`` are columns whose type is not compared.
+    ``unknown`` has for each row the columns whose value nobody knows; ``loose`` are columns whose type is not compared. Rows of
+    ``sources`` tables may have ``several_keys``.
     """
 
     columns: dict[str, str]
@@ -56,6 +57,7 @@ class View:
     doubt: str | None = None
     loose: frozenset[str] = frozenset()
     sources: int = 1
+    several_keys: bool = False
 
     def spelled(self, names: Iterable[str]) -> View:
         """The view with names of columns as they are spelled elsewhere: of parts the newest one tells them."""
@@ -68,7 +70,16 @@ class View:
             self.doubt,
             frozenset(own.get(one, one) for one in self.loose),
             self.sources,
+            self.several_keys,
         )
+
+    def only(self, names: Collection[str]) -> View:
+        """The view with some of its columns."""
+        columns = {one: kind for one, kind in self.columns.items() if one in names}
+        return replace(
+            self, columns=columns, rows=[{name: row[name] for name in columns} for row in self.rows],
+            unknown=[one & columns.keys() for one in self.unknown],
+        )  # fmt: skip
 
 
 @dataclass
@@ -109,6 +120,7 @@ def views_of(
 ) -> dict[TableId, View]:
     """The lake tables by the tables of each set."""
     parts: dict[TableId, list[tuple[dict[str, str], View]]] = {}
+    keys: dict[TableId, set[frozenset[str]]] = {}
     for number, found in tables.items():
         for table, held in found.items():
             name, tells = lake_table(table, features), {}
@@ -126,7 +138,8 @@ def views_of(
             if F.RULES in features:
                 view = _ruled(view, past)
             parts.setdefault(name, []).append((tells, view))
-    return {table: _union(some) for table, some in parts.items()}
+            keys.setdefault(name, set()).add(frozenset(map(folded, held.schema.key)))
+    return {table: replace(_union(some), several_keys=len(keys[table]) > 1) for table, some in parts.items()}
 
 
 def _view(held: Held, *, mapped: bool) -> View:
