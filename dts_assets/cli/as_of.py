@@ -20,7 +20,7 @@ from dts_assets.lake.moments import moment_given
 from dts_assets.model.byte_sizes import rounded_size
 
 NOT_ALL = 3
-"""The exit code if a table stands still and is not among the files, or is not proven at the moment."""
+"""The exit code if a table stands still and is left out, or is not proven then."""
 
 
 @click.command("as-of")

@@ -39,7 +39,10 @@ def unproven_tables(pipeline: Pipeline) -> OneByOne[TableId, str]:
 def unproven_at(
     pipeline: Pipeline, branch: Pipeline, tables: Mapping[TableId, Sequence[Column]], frontier: Frontier
 ) -> OneByOne[TableId, str]:
-    """Return the same of the tables of a branch that stands at a frontier, and of those that foreign keys change."""
+    """Return the same of the tables of a branch that stands at a frontier.
+
+    Foreign keys that may have changed rows without events by then count, unless they are accepted.
+    """
     unseen = KeyedTables(pipeline).at(frontier)
     reasons = {one: unseen.reasons[one] for one in tables if one in unseen.reasons and not unseen.are_accepted}
     found = unproven_of(branch, tables)
