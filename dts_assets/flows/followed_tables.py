@@ -188,12 +188,14 @@ class FollowedTables:
     def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
         """Return the statements that change a table's history by no event, as far as a frontier holds them."""
         histories, source = self._histories(frontier), self.sources[table]
+        readers = self._readers(table)
         return history_statements(
             histories.get(source, ()),
             name_changes(histories, source, self._columns),
             self.tables[table],
-            shown_otherwise=self._readers(table).is_shown_otherwise,
-            by_rule=self._readers(table).by_rule,
+            shown_otherwise=readers.is_shown_otherwise,
+            by_rule=readers.by_rule,
+            lake_type=readers.lake_type,
         )
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:

@@ -12,8 +12,8 @@ from dts_assets.wire.ddl.schema_changes import ColumnModified
 
 _NO_TABLE = TableId("", "", "")
 
-PathKey = tuple[str | None, ValueStep | None, int]
-"""The origin of a path, its first step, and the number of the steps behind it."""
+PathKey = tuple[str | None, ValueStep | None, int, str]
+"""The origin of a path, its first step, the number of steps behind it, and its own type."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class AlikePaths:
                 numbers.append(self._steps.setdefault((numbers[-1], _shared(step)), len(self._steps) + 1))
             self._chains[id(path.chain)] = path.chain, numbers  # with the chain, so that no other one gets its id
         numbers = self._chains[id(path.chain)][1]
-        return path.origin, None if path.first is None else _shared(path.first), numbers[path.count]
+        return path.origin, None if path.first is None else _shared(path.first), numbers[path.count], path.own_type
 
 
 def _shared(step: ValueStep) -> ValueStep:

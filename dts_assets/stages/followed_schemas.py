@@ -22,7 +22,15 @@ from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, value_path, value_paths
+from dts_assets.stages.value_paths import (
+    TextByRule,
+    ValuePath,
+    default_path,
+    no_text,
+    own_type,
+    value_path,
+    value_paths,
+)
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
@@ -238,9 +246,9 @@ class FollowedTable:
 
     def _ways(self, start: int, parts: Sequence[KeyPart]) -> list[tuple[ValuePath, ...]]:
         """Return the ways of all columns from each state on; none leads back to a part."""
-        last = len(self.states) - 1
+        last, own = len(self.states) - 1, self._own_types()
         ways = [
-            tuple(self._way(one, name, number) for name in self.names)
+            tuple(self._way(one, name, number, own.get(name, "")) for name in self.names)
             for number, one in enumerate(value_paths(self.states, start, last, filter(None, self.names)), start)
         ]
         for part in parts:
@@ -250,10 +258,17 @@ class FollowedTable:
             ways = [(*one, *more) for one, more in zip(ways, mine, strict=True)]
         return ways
 
-    def _way(self, ways: Mapping[str, ValuePath], name: str, number: int) -> ValuePath:
+    def _own_types(self) -> Mapping[str, str]:
+        schema = self.states[-1].schema
+        assert schema is not None, "states without a table are left out"
+        named = {name: schema.column(name) for name in self.names if name}
+        kinds = dict(zip(self.names, self.types, strict=True))
+        return {name: own_type(one, kinds[name]) for name, one in named.items() if one is not None}
+
+    def _way(self, ways: Mapping[str, ValuePath], name: str, number: int, kind: str) -> ValuePath:
         if not name:
             return ValuePath(None)
-        path = replace(ways[name], zone=self.zone) if self.zone else ways[name]
+        path = replace(ways[name], zone=self.zone, own_type=kind) if self.zone or kind else ways[name]
         has_passed = self.ruled and path.origin is not None and folded(path.origin) in self.ruled[number]
         if name in self.shown_otherwise or (has_passed and self.columns[self.names.index(name)].type == "string"):
             return path.by_rule(self.by_rule)  # no server has ever had such a value

@@ -16,7 +16,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.row_origins import NameChange, RowOrigins
-from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, value_path
+from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, own_type, value_path
 from dts_assets.wire.ddl.schema_changes import TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
@@ -63,6 +63,7 @@ def history_statements(
     *,
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
     by_rule: TextByRule = no_text,
+    lake_type: Callable[[SchemaColumn], str] | None = None,
 ) -> tuple[HistoryStatement, ...]:
     """Return the statements that change the history of a table, in the order of the source.
 
@@ -72,7 +73,15 @@ def history_statements(
         columns: The columns of the history, all that events ever told.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
         by_rule: The function that gives a default as the rule of its column makes it.
+        lake_type: The function that gives the lake type of a column; None where it is that of the server's values.
     """
+
+    def way(column: SchemaColumn, path: ValuePath) -> ValuePath:
+        if shown_otherwise(column):
+            return path.by_rule(by_rule)
+        kind = "" if lake_type is None else own_type(column, lake_type(column))
+        return replace(path, own_type=kind) if kind else path
+
     places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
     moved, ways = {one.place: one for one in moves}, _Ways(states)
     found = []
@@ -85,7 +94,7 @@ def history_statements(
             ColumnFill(
                 places.get(folded(column.name)),
                 None if origin is None else places.get(folded(origin)),
-                tuple((at, path.by_rule(by_rule) if shown_otherwise(column) else path) for at, path in told),
+                tuple((at, way(column, path)) for at, path in told),
             )
             for column, origin, told in fills
         )

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dts_assets.model.columns import widened
+from dts_assets.model.columns import joined_type, widened
 from dts_assets.model.tables import TableId
 from dts_assets.stages.altered_rows import Cells, added_cells, modified_cells
 from dts_assets.stages.keys import Mask, as_mask
@@ -66,7 +66,8 @@ class ValuePath:
     ``origin`` is the name of the column in the earlier schema. It is None for a column that came since, which the first of the
     ``steps`` added. Steps that keep every value are left out. The ways of a column from all schemas share one ``chain`` of steps,
     of which the last one stands first: this way has ``count`` of them, behind the ``first``. Wall clocks that a setting stores as
-    instants are those of ``zone``; it is empty where there are none.
+    instants are those of ``zone``; it is empty where there are none. ``own_type`` is the lake type of the column at the end
+    where it is not that of the server's values: events tell values of that type.
     """
 
     origin: str | None
@@ -74,6 +75,7 @@ class ValuePath:
     count: int = 0
     first: ValueStep | None = None
     zone: str = ""
+    own_type: str = ""
 
     @property
     def steps(self) -> tuple[ValueStep, ...]:
@@ -109,7 +111,7 @@ class ValuePath:
         """True if a value may be a text that does not fit, after a conversion or as default."""
         added = (one.change for one in self.steps if isinstance(one.change, ColumnAdded))
         return any(isinstance(one.change, ColumnModified) for one in self.steps) or any(
-            (one.fill_value or "").startswith("0000") for one in added
+            one.fill_value is not None and (self.own_type or one.fill_value.startswith("0000")) for one in added
         )
 
     def without_steps(self) -> ValuePath:
@@ -139,7 +141,13 @@ def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
     if fill is not Fill.VALUE:
         return None
     added = ColumnAdded(_NO_TABLE, column, None, fill, value)
-    return ValuePath(None, path.chain, path.count, ValueStep(added, None))
+    return ValuePath(None, path.chain, path.count, ValueStep(added, None), own_type=path.own_type)
+
+
+def own_type(column: SchemaColumn, lake_type: str) -> str:
+    """Return the lake type of a column unless it is that of the server's values; else empty."""
+    kind = server_type(column)
+    return "" if kind is None or kind.lake_type == lake_type else lake_type
 
 
 def value_paths(
@@ -214,6 +222,10 @@ def followed(
         lake_type: The type that the values have at the end, such as ``decimal(10,2)``.
         family: The server's family, None where it is not known.
     """
+    if path.own_type != lake_type and path.own_type and joined_type(path.own_type, lake_type) == lake_type:
+        # As with an event, a value that its own type does not take is none, though the type of all columns may hold it.
+        made = followed(path, stored, texts, count, path.own_type, family)
+        return replace(made, values=held_as(made.values, arrow_type(lake_type)))
     steps = path.steps
     if stored is None:
         cells = Cells.of(pa.nulls(count, arrow_type(lake_type)), texts)

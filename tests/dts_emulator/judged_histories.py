@@ -48,8 +48,13 @@ def faults_of_histories(harness: Harness, life: Life) -> Judged:
 
 def _is_altered_bag(held: Held, states: Sequence[SchemaState]) -> bool:
     """Whether rows without a key cannot be found any more, because versions keep what a column was."""
+    return not held.schema.key and are_altered(states)
+
+
+def are_altered(states: Sequence[SchemaState]) -> bool:
+    """Whether columns of a table were dropped, or got other names or types."""
     gone = ColumnModified | ColumnsRenamed | ColumnDropped
-    return not held.schema.key and any(isinstance(one, gone) for state in states for one in state.changes)
+    return any(isinstance(one, gone) for state in states for one in state.changes)
 
 
 def position_of(transaction: Transaction) -> SourcePosition:

@@ -100,3 +100,64 @@ def test_a_default_in_rows_that_are_there_is_mapped_as_a_value_of_an_event(defau
     filled, sent = sorted(harness.rows("snapshot", DATABASE, "items"), key=lambda row: row["id"])
     assert (filled["flag"], filled["_invalid"]) == (sent["flag"], sent["_invalid"])
     assert sent["flag"] == {7: None, 1: True, 0: False}[default]
+
+
+MERGE = {"shop.orders": ["shop_*.orders_*"]}
+STATEMENTS = {
+    "ADD v tinyint(1) DEFAULT '5'": (None, TINY, 5, (None, [("v", "5")])),
+    "MODIFY v tinyint(1)": (INT, TINY, 5, (None, [("v", "5")])),
+    f"ADD v bigint unsigned DEFAULT '{MOST}'": (None, UNSIGNED, MOST, (None, [("v", str(MOST))])),
+    "ADD v datetime(6) DEFAULT '2026-01-05 10:00:00'": (
+        None, WALL_CLOCK, datetime(2026, 1, 5, 10), ("2026-01-05 02:00:00+00:00", None)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [(0,), *(pytest.param(one, marks=pytest.mark.more) for one in ((), (1, 0)))])
+@pytest.mark.parametrize("statement", [*STATEMENTS])
+def test_values_by_a_statement_in_a_column_that_is_text_elsewhere_are_those_of_events(
+    statement: str, order: Sequence[int], tmp_path: Path
+) -> None:
+    before, kind, value, expected = STATEMENTS[statement]
+    mapped, other = (Table(f"orders_{n}", [Field("id", INT, True)], (f"shop_0{n}", f"orders_{n}")) for n in range(2))
+    other.columns.append(Field("v", TEXT))
+    mapped.columns += [] if before is None else [Field("v", before)]
+    source = short_source(mapped, other)
+    row = {"id": 1} if before is None else {"id": 1, "v": value}
+    source.transaction(border(0) + SECOND, Dml(mapped, [(None, row)]))
+    source.transaction(border(0) + SECOND, Dml(other, [(None, {"id": 1, "v": "x"})]))
+    source.transaction(border(1) + SECOND, Ddl(f"ALTER TABLE shop_00.orders_0 {statement}"))
+    mapped.columns[1:] = [Field("v", kind)]
+    source.rows["orders_0"] = {(1,): {"id": 1, "v": value}}
+    source.transaction(border(1) + 2 * SECOND, Dml(mapped, [(None, {"id": 2, "v": value})]))
+    for window in range(2):
+        source.checkpoint(border(window) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "mapped"), tmp_path / "capture", source.messages, windows=2,
+        merge=MERGE, type_mapping=MAPPINGS,
+    )  # fmt: skip
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    rows = harness.rows("snapshot", "shop", "orders")
+    found = {(row["_source_table"], row["id"]): (row["v"], row["_invalid"]) for row in rows}
+    assert found == {("orders_1", 1): ("x", None), ("orders_0", 1): expected, ("orders_0", 2): expected}
+
+
+def test_the_default_in_versions_of_a_column_that_was_text_is_that_of_an_event(tmp_path: Path) -> None:
+    table = Table("items", [Field("id", INT, True), Field("v", TEXT)])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": 1, "v": "x"})]))
+    source.transaction(border(0) + 2 * SECOND, Ddl("ALTER TABLE items DROP COLUMN v"))
+    source.transaction(border(0) + 3 * SECOND, Ddl("ALTER TABLE items ADD v tinyint(1) DEFAULT '5'"))
+    table.columns[1] = Field("v", TINY)
+    source.rows["items"] = {(1,): {"id": 1, "v": 5}}
+    source.transaction(border(0) + 4 * SECOND, Dml(table, [(None, {"id": 2, "v": 5})]))
+    source.checkpoint(border(0) + 5 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "mapped"), tmp_path / "capture", source.messages, windows=1,
+        type_mapping=MAPPINGS, history=["*"],
+    )  # fmt: skip
+    harness.settle()
+    found = [(row["v"], row["_invalid"]) for row in harness.rows("history", DATABASE, "items")]
+    assert found == [(None, [("v", "5")])] * 2

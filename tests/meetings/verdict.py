@@ -15,13 +15,16 @@ from dts_assets.errors import NothingFoundError
 from dts_assets.errors.removed_rows import RowsRemovedError
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.moments import tables_at
+from dts_assets.flows.schema_history import RULES
+from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.unproven import unproven_tables
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtGtid
 from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.ddl.schema_history import schema_history
 from dts_emulator.judge.comparison import COORDINATES
-from tests.dts_emulator.judged_histories import faults_of_histories
+from tests.dts_emulator.judged_histories import are_altered, faults_of_histories
 from tests.dts_emulator.server_lives import Life, one_of
 from tests.flows.harness import Harness
 from tests.meetings.cases import Case
@@ -135,7 +138,11 @@ def _histories(found: Verdict, harness: Harness, case: Case, lives: Mapping[int,
     pipeline = harness.pipeline
     named = " ".join(one.sql for one in case.said if one.sql.startswith(("ALTER", "RENAME")))
     is_shared = bool({F.MERGE, F.SETS} & case.features)
+    altered = _altered_bags(harness, case, lives)
     for table in known_tables(pipeline):
+        if table in altered:
+            found.counts["histories of altered tables without a key"] += 1
+            continue
         if is_shared and _source_of(table)[1] in named:
             continue  # docs/history.md: statements change no version of merged tables, and of those of several sets
         versions = [row for row in harness.rows("history", *table.path) if row["_valid_to"] is None]
@@ -148,6 +155,14 @@ def _histories(found: Verdict, harness: Harness, case: Case, lives: Mapping[int,
         judged = faults_of_histories(harness, lives[1])
         found.counts["values of histories"] += judged.counts["values"]
         found.faults += [f"history: {one}" for one in judged.faults if not one.startswith(("quarantine", "paused"))]
+
+
+def _altered_bags(harness: Harness, case: Case, lives: Mapping[int, Life]) -> set[TableId]:
+    """docs/history.md: rows without a key that had other columns do not end their versions."""
+    tables = [pair for life in lives.values() for moment in life.moments for pair in moment.tables.items()]
+    bags = {lake_table(source, case.features) for source, held in tables if not held.schema.key}
+    states = schema_history(list(stored_statements(harness.pipeline, None)), (), rules=RULES)
+    return bags & {lake_table(source, case.features) for source, some in states.items() if are_altered(some)}
 
 
 def _compare(
