@@ -253,7 +253,8 @@ def _compare_frozen(found: Verdict, name: str, snapshot: pa.Table, view: View) -
 
 
 def _text(value: Any) -> str:
-    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+    """The text of a value in a map: a number has no zero alone after its point."""
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value).removesuffix(".0")
 
 
 def _rows(snapshot: pa.Table) -> list[dict[str, Any]]:
