@@ -192,6 +192,8 @@ def _compare_table(found: Verdict, name: str, snapshot: pa.Table, view: View, *,
     if view.several_keys:  # docs/shards.md: it has all columns that events told, and no others
         names = [one for one in names if one in view.columns]
         view = view.only(names)
+    if name.startswith("moment"):  # docs/rules.md: a column that gets the name of a dropped one is left out before, too
+        view = view.only([one for one in view.columns if one in names or one not in view.loose])
     wanted = list(view.columns)
     kept = names[len(wanted) :] if keeps and view.sources == 1 else []
     same = names[: len(names) - len(kept)]
