@@ -127,9 +127,10 @@ class FollowedTables:
         settings = self.pipeline.settings
         ours = settings.row_filter(table)
         for one in reversed(origins):
-            theirs = None if one.until is None else settings.row_filter(self.lake_table(one.table))
+            name = settings.routes.lake_table(one.table)
+            theirs = None if one.until is None else settings.row_filter(name)
             if one.until is not None and theirs is not None and theirs != ours:
-                counted = (row for row in self._ledger_rows[1] if row.table == one.table)
+                counted = (row for row in self._ledger_rows[1] if row.table in (one.table, name))
                 if any(row.filtered for row in counted):
                     return one.until.next, f"the row filter of {one.table} left out rows, which the table lacks"
         return None
@@ -174,7 +175,8 @@ class FollowedTables:
                         found,
                         proven_at=self._copied_at(source, frontier),
                         kept=self._kept({table}, frontier),
-                        left_out=self._left_in_shards(table, source, histories[source.source_set]),
+                        left_out=self._left_out(table, found.origins)
+                        or self._left_in_shards(table, source, histories[source.source_set]),
                     )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))

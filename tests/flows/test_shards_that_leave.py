@@ -93,3 +93,32 @@ def test_numbers_are_no_dates_of_a_shard_that_got_their_name(tmp_path: Path) -> 
     assert not harness.pipeline.ledger.paused_tables()
     rows = {row["id"]: (row["n"], row["_invalid"]) for row in harness.rows("snapshot", DATABASE, "outside")}
     assert rows == {1: (None, [("n", "1")]), 20260105: (None, [("n", "20260105")]), 7: (date(2026, 1, 7), None)}
+
+
+@pytest.mark.more(after=1)
+@pytest.mark.parametrize("where", ["id < 2", "id < 99"])
+@pytest.mark.parametrize("order", [(), (0, 1, 2), (2, 0, 1)])
+def test_a_shard_that_was_outside_lacks_the_rows_that_its_filter_left_out(
+    where: str, order: Sequence[int], tmp_path: Path
+) -> None:
+    fields = [Field("id", INT, True), Field("n", INT)]
+    outside, other = Table("outside", [*fields]), Table("orders_2", [*fields], ("shop_00", "orders_0002"))
+    source = short_source(outside, other)
+    for table in (outside, other):
+        source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": one, "n": one}) for one in (1, 2)]))
+    source.transaction(border(1) + SECOND, Ddl(f"RENAME TABLE {OUTSIDE} TO {SHARD}"))
+    source.rows["orders_1"] = {}
+    shard = Table("orders_1", [*fields], ("shop_00", "orders_0001"))
+    source.transaction(border(2) + SECOND, Dml(shard, [(None, {"id": 7, "n": 7})]))
+    for window in range(3):
+        source.checkpoint(border(window) + 500 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "comes"), tmp_path / "capture", source.messages, windows=3, merge=MERGE, rows={OUTSIDE: where}
+    )  # fmt: skip
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    said = {table: one.split(": ")[-1] for table, one in found.results.items()}
+    lacks = f"the row filter of {OUTSIDE} left out rows, which the table lacks"
+    assert said == ({ORDERS: lacks} if where == "id < 2" else {})
