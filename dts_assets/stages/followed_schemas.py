@@ -83,18 +83,13 @@ class FollowedTable:
     @property
     def doubt(self) -> str:
         """The reason why columns or rows of the table are not proven; empty where they are."""
+        created = self.created
         for number in self.numbers_with_rows:
             state = self.states[number]
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
-            if found is None and state.statement is None and number > self.created:
+            if found is None and state.statement is None and number > created:
                 found = "events tell other columns, and no statement says why"
-            if (
-                found is None
-                and number > self.created
-                and self.ruled
-                and state.schema is not None
-                and not state.schema.key
-            ):
+            if found is None and number > created and self.ruled and state.schema is not None and not state.schema.key:
                 found = self._rule_that_changed(number)
             if found is not None:
                 return f"{state.position}: {found}"
@@ -118,17 +113,15 @@ class FollowedTable:
     @property
     def numbers_with_rows(self) -> Iterator[int]:
         """The numbers of the states before which the table may have rows that no copy brought."""
-        for number in range(self.created, len(self.states)):
+        created = self.created
+        begin = self.states[created].position if created else None
+        kept = None if self.kept is None else [one for one in self.kept if begin is None or begin <= one[1]]
+        first_kept = None if kept is None else min((first for first, _ in kept), default=None)
+        for number in range(created, len(self.states)):
             position = self.states[number].position
-            if (self.proven_at is None or self.proven_at < position) and self._may_have_rows(position):
+            may_have_rows = kept is None or (first_kept is not None and first_kept < position)
+            if may_have_rows and (self.proven_at is None or self.proven_at < position):
                 yield number
-
-    def _may_have_rows(self, position: SourcePosition) -> bool:
-        """Return whether the table may have rows before the changes at a position."""
-        if self.kept is None:
-            return True
-        begin = self.states[self.created].position if self.created else None
-        return any(first < position and (begin is None or begin <= last) for first, last in self.kept)
 
     @property
     def has_defaults(self) -> bool:
