@@ -68,14 +68,16 @@ def test_each_table_of_a_new_catalog_may_be_made_by_another_process_first(
 class TestMetadata:
     def test_a_metadata_file_is_read_once(self, cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []
-        whole = FromInputFile.table_metadata
+        whole, location = FromInputFile.table_metadata, cells.catalog.load_table(cells.identifier).location()
 
         def counted(file: Any) -> Any:
-            read.append(file.location)
+            if file.location.startswith(f"{location}/"):  # other tests' runs may keep their leases still
+                read.append(file.location)
             return whole(file)
 
         monkeypatch.setattr(FromInputFile, "table_metadata", counted)
         replace(cells.catalog, cells.identifier, {}, cells.write([(0, 0)], "one"))
+        assert read
         for _ in range(5):
             table = cells.catalog.load_table(cells.identifier)
         assert len(read) == len(set(read)) <= 3
