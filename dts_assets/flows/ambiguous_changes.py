@@ -130,5 +130,6 @@ def _batch(rows: Sequence[QuarantineRow]) -> pa.RecordBatch:
     first = rows[0]
     found = [Unusable(row.first_offset or 0, row.last_offset or 0, row.reason, row.detail, None) for row in rows]
     tables = [row.table for row in rows]
-    place = (first.kafka_partition, first.window_start)
-    return quarantine_rows(found, kafka_partition=place[0], window_start=place[1], stage=STAGE, tables=tables)
+    return quarantine_rows(
+        found, kafka_partition=first.kafka_partition, window_start=first.window_start, stage=STAGE, tables=tables
+    )

@@ -98,8 +98,7 @@ class FollowedTables:
         return replace(
             found,
             proven_at=self._copied_at(source, frontier),
-            left_out=self._left_out(table, found.origins)
-            or self._left_in_shards(table, source, self._histories(frontier)),
+            left_out=self._lacked_rows(table, source, found.origins, self._histories(frontier)),
             kept=self._kept({source, *(one.table for one in found.origins)}, frontier),
         )
 
@@ -121,6 +120,12 @@ class FollowedTables:
             elif row.first_position is not None and row.last_position is not None:
                 found.append((row.first_position, row.last_position))
         return tuple(found)
+
+    def _lacked_rows(
+        self, table: TableId, source: TableId, origins: Sequence[RowOrigin], histories: Histories
+    ) -> tuple[SourcePosition, str] | None:
+        """Return since where a table lacks rows of another name, and why; None where it lacks none."""
+        return self._left_out(table, origins) or self._left_in_shards(table, source, histories)
 
     def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:
         """Return where rows came from a name whose row filter, another one, had left some out."""
@@ -175,8 +180,7 @@ class FollowedTables:
                         found,
                         proven_at=self._copied_at(source, frontier),
                         kept=self._kept({table}, frontier),
-                        left_out=self._left_out(table, found.origins)
-                        or self._left_in_shards(table, source, histories[source.source_set]),
+                        left_out=self._lacked_rows(table, source, found.origins, histories[source.source_set]),
                     )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))
