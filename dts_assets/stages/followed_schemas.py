@@ -28,7 +28,6 @@ from dts_assets.stages.value_paths import (
     default_path,
     no_text,
     own_type,
-    value_path,
     value_paths,
 )
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
@@ -100,12 +99,10 @@ class FollowedTable:
     def _rule_that_changed(self, number: int) -> str | None:
         """Return why no change finds the rows of before a state without a key; None where they do."""
         schema = self.states[number].schema
-        for name in () if schema is None else schema.names:
-            origin = value_path(self.states, number - 1, number, name).origin
-            if origin is not None:
-                before, now = (
-                    self.ruled[place].get(folded(one)) for place, one in ((number - 1, origin), (number, name))
-                )
+        paths = {} if schema is None else value_paths(self.states, number - 1, number, schema.names)[0]
+        for name, path in paths.items():
+            if path.origin is not None:
+                before, now = self.ruled[number - 1].get(folded(path.origin)), self.ruled[number].get(folded(name))
                 if before != now:
                     return f"values of column {name} have passed another rule, and no primary key finds their rows"
         return None

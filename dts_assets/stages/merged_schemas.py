@@ -21,7 +21,7 @@ from dts_assets.stages.row_origins import RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath, value_path
+from dts_assets.stages.value_paths import ValuePath, value_paths
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 
@@ -229,10 +229,10 @@ def known_origins(rows: RowOrigins) -> RowOrigins:
 
 def _changes_rows(states: Sequence[SchemaState], number: int) -> bool:
     """Return whether a statement gives rows that are there other values, or the same ones under other names."""
-    before, schema = (states[one].schema if one >= 0 else None for one in (number - 1, number))
+    before, schema = states[number - 1].schema if number else None, states[number].schema
     if before is None or schema is None:
         return False
-    found = {name: value_path(states, number - 1, number, name) for name in schema.names}
+    found = value_paths(states, number - 1, number, schema.names)[0]
     kept = {folded(one.origin) for one in found.values() if one.origin is not None}
     return kept != {*map(folded, before.names)} or any(
         not one.keeps_values or (one.origin is not None and folded(one.origin) != folded(name))
