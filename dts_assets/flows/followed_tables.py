@@ -164,15 +164,19 @@ class FollowedTables:
         return any(states[-1].schema is not None for states in told)
 
     def _shards_at(self, table: TableId, frontier: Frontier) -> FollowedShards | None:
-        """Return a merged table with the columns of its shards."""
+        """Return a merged table with the columns of its shards.
+
+        A shard counts as soon as an event told of it, or a table with rows got its name: a run may not know more of the others.
+        """
         histories, routes = self._histories_of_sets(frontier), self.pipeline.settings.routes
         known = {*self._known.get(table, ())}
+        mine = frozenset(known)
         if not routes.by_set or len(routes.shard_columns(table)) == 1:  # else changelogs tell their rows otherwise
             known |= self._columns.keys()
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
-        every = ((name.of_set(one), states) for one, mine in histories.items() for name, states in mine.items())
+        every = ((name.of_set(one), states) for one, some in histories.items() for name, states in some.items())
         for source, states in every:
-            if routes.decoded_table(source) == table and routes.takes_shard(table, source):
+            if source in mine and routes.takes_shard(table, source):
                 rows = known_origins(origins_in_set(histories[source.source_set], source, known))
                 found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
                 if found is not None:

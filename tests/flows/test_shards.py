@@ -313,3 +313,24 @@ def test_a_full_load_of_one_shard_replaces_its_rows_alone(bench_of: Bench, tmp_p
     assert {str(row["id"]): row["owner"] for row in rows} == {key: row["owner"] for key, row in task.rows.items()}
     (emptied,) = [row for row in harness.rows("changelog", "shop", "orders") if row["op"] == "truncate"]
     assert (emptied["before"]["_source_database"], emptied["before"]["_source_table"]) == ("bank", "accounts")
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
+def test_a_shard_without_an_event_gives_the_table_no_column(
+    order: tuple[int, ...], bench_of: Bench, tmp_path: Path
+) -> None:
+    table = shards_of(1, 1)[0]
+    source = short_source(table)
+    source.transaction(
+        border(0) + SECOND, Ddl("CREATE TABLE shop_09.orders_0009 (id int PRIMARY KEY, n int, note text)")
+    )
+    put(source, 0, 2, table, 1, 2)
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE shop_09.orders_0009 ADD late int, MODIFY n varchar(9)"))
+    end(source, 3)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=3, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    rows = harness.rows("snapshot", *ORDERS.path)
+    assert {type(row["n"]) for row in rows} == {int}
+    assert not any("late" in row for row in rows)

@@ -16,6 +16,8 @@ from dts_assets.model.columns import joined_type
 from dts_assets.model.tables import TableId
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import held_as
+from dts_assets.wire.ddl.effects import EffectKind
+from dts_assets.wire.ddl.schema_history import parsed_statement
 from dts_assets.wire.ddl.table_schemas import folded
 from dts_emulator.source.events import Rows
 from tests.dts_emulator.server_lives import Held, Life, kinds_of
@@ -84,15 +86,19 @@ class View:
 
 @dataclass
 class Past:
-    """What a life told of columns with rules: all texts that ever stood in some column, and columns that statements touched."""
+    """What lives told of columns with rules: all texts that ever stood in some column, and columns that statements touched.
+
+    ``seen`` has the tables of each set of which an event told, or which got the name of such a table; None stands for all.
+    """
 
     texts: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    seen: dict[int, frozenset[TableId]] | None = None
 
     @classmethod
-    def of(cls, lives: Iterable[Life]) -> Past:
-        found = cls()
-        for life in lives:
+    def of(cls, lives: Mapping[int, Life]) -> Past:
+        found = cls(seen={number: frozenset(_seen(life)) for number, life in lives.items()})
+        for life in lives.values():
             for transaction in life.transactions:
                 for event in transaction.events:
                     if isinstance(event, Rows):
@@ -103,6 +109,18 @@ class Past:
                     found.touched |= words
         found.texts |= {"default 12", "7", "5"}  # of defaults that no event tells
         return found
+
+
+def _seen(life: Life) -> set[TableId]:
+    found, begin = set[TableId](), 0
+    for moment in life.moments:
+        events = [event for one in life.transactions[begin : moment.end] for event in one.events]
+        begin = moment.end
+        found |= {TableId(one.table.database, "", one.table.table) for one in events if isinstance(one, Rows)}
+        for effect in parsed_statement(moment.sql, moment.database, "").effects:
+            if effect.kind is EffectKind.RENAME_TABLE and effect.tables[0] in found:
+                found.add(effect.tables[-1])
+    return found
 
 
 def _texts_of(event: Rows) -> Iterator[str]:
@@ -123,6 +141,8 @@ def views_of(
     keys: dict[TableId, set[frozenset[str]]] = {}
     for number, found in tables.items():
         for table, held in found.items():
+            if past.seen is not None and table not in past.seen[number]:
+                continue  # docs/shards.md: a shard counts from its first event on
             name, tells = lake_table(table, features), {}
             if F.MERGE in features and name.database == "shop":
                 tells = dict(zip(SHARD_COLUMNS, (table.database, table.table), strict=True))

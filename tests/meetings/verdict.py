@@ -58,7 +58,7 @@ def judge(
         else:
             found.faults.append(f"paused: {table}: {reason}")
     found.faults += [f"quarantine: {row['reason']}" for row in harness.rows("quarantine")]
-    past, settings = Past.of(lives.values()), settings_of(case.features, case.seed)
+    past, settings = Past.of(lives), settings_of(case.features, case.seed)
     now = {number: life.moments[-1].tables for number, life in lives.items()}
     views = views_of(now, case.features, settings, past)
     unproven = {**unproven_tables(pipeline).results}
