@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,14 +81,17 @@ def judge(
 def _documented(table: TableId, reason: str, case: Case) -> str:
     """Why a table stands still as docs/ says; empty where it should not."""
     names = {f"{table.database}.{table.table}", ".".join(_source_of(table))}
-    became = any("RENAME T" in one.sql and any(name in one.sql for name in names) for one in case.said)
+    became = any(
+        re.search(r"RENAME T|CREATE TABLE .* LIKE ", one.sql) and any(name in one.sql for name in names)
+        for one in case.said
+    )
     is_shared = bool({F.SETS, F.MERGE} & case.features)
     known = (
         ("rows of several primary keys", is_shared, "different primary keys"),  # docs/shards.md
         ("columns of a type that no rule takes", F.RULES in case.features, "makes texts"),  # docs/rules.md
         ("keys under a rule", F.RULES in case.features, "a column of its primary key"),  # docs/rules.md
         ("keys of frozen tables", F.FREEZE in case.features, "its columns are frozen"),  # docs/schema-changes.md
-        # docs/snapshots.md: the layout of a merged table follows no names, and another table brings columns of its own
+        # docs/snapshots.md: the layout of a merged table follows no names; another table, or one made like it, has columns of its own
         ("layouts of columns that are gone", is_shared or became, "its layout names the column"),
         # docs/rules.md: one filter for all rows of a table, and another table brings columns of its own
         ("filters of columns that are gone", is_shared or became, "no column is called so"),
