@@ -91,7 +91,7 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
         ("columns of a type that no rule takes", F.RULES in case.features, "makes texts"),  # docs/rules.md
         ("keys under a rule", F.RULES in case.features, "a column of its primary key"),  # docs/rules.md
         ("keys of frozen tables", F.FREEZE in case.features, "its columns are frozen"),  # docs/schema-changes.md
-        # docs/snapshots.md: the layout of a merged table follows no names; another table, or one made like it, has columns of its own
+        # docs/snapshots.md: the layout of a merged table follows no names; another table, or one made like it, has its own
         ("layouts of columns that are gone", is_shared or became, "its layout names the column"),
         # docs/rules.md: one filter for all rows of a table, and another table brings columns of its own
         ("filters of columns that are gone", is_shared or became, "no column is called so"),
