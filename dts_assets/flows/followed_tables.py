@@ -33,7 +33,7 @@ from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, kn
 from dts_assets.stages.row_origins import (
     RowOrigin,
     RowOrigins,
-    last_arrival,
+    arrivals,
     moved_changes,
     name_changes,
     origins_in_set,
@@ -143,14 +143,13 @@ class FollowedTables:
     def _left_in_shards(
         self, table: TableId, source: TableId, histories: Histories
     ) -> tuple[SourcePosition, str] | None:
-        """Return where a shard of another table became this one: its rows do not move."""
-        routes, found = self.pipeline.settings.routes, last_arrival(histories, source.of_all_sets)
-        if found is None:
-            return None
-        into = routes.lake_table(found[1])
-        if not routes.merges_into(into, found[1]) or routes.takes_shard(table, found[1]):
-            return None
-        return found[0], f"the table was {found[1]}, a shard of {into}, whose rows do not move to it"
+        """Return where a shard of another table got a name outside of it: its rows do not move."""
+        routes = self.pipeline.settings.routes
+        for position, former in arrivals(histories, source.of_all_sets):
+            into = routes.lake_table(former)
+            if routes.merges_into(into, former) and not routes.takes_shard(table, former):
+                return position, f"the table was {former}, a shard of {into}, whose rows do not move to it"
+        return None
 
     def exists(self, table: TableId, frontier: Frontier) -> bool:
         """Tell whether a table exists as of a frontier.

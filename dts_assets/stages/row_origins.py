@@ -6,7 +6,7 @@ changelogs, each between two positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dts_assets.model.ledger_rows import WindowTable
@@ -161,22 +161,24 @@ def name_changes(histories: Histories, table: TableId, known: Collection[TableId
     return tuple(found)
 
 
-def last_arrival(histories: Histories, table: TableId) -> tuple[SourcePosition, TableId] | None:
-    """Return where a table got the rows of another name last, and that name.
+def arrivals(histories: Histories, table: TableId) -> Iterator[tuple[SourcePosition, TableId]]:
+    """Yield where the rows of a table got another name, with the name before, the last one first.
 
-    None stands for a table that got none since it was created.
+    They end where the table was created.
     """
-    places = _Places(histories)
-    for state in reversed(histories.get(table, ())):
+    places, end = _Places(histories), len(histories.get(table, ()))
+    while end:
+        end -= 1
+        state = histories[table][end]
         arrival, leaves = _moves(state, table)
         if leaves:
-            return None
+            return
         source = None if arrival is None else _before_arrival(histories, places, state, arrival)
         if source is not None and source[0] != table:
-            return state.position, source[0]
-        if any(isinstance(one, TableCreated) for one in state.changes):
-            return None
-    return None
+            table, end = source
+            yield state.position, table
+        elif any(isinstance(one, TableCreated) for one in state.changes):
+            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ SHARD, OUTSIDE = "shop_00.orders_0001", f"{DATABASE}.outside"
 SAID = f"the table was {SHARD}, a shard of shop.orders, whose rows do not move to it"
 LEAVES = {
     "the shard gets a free name": f"RENAME TABLE {SHARD} TO {OUTSIDE}",
+    "the shard gets a free name by way of another one": f"RENAME TABLE {SHARD} TO d.spare; RENAME TABLE d.spare TO {OUTSIDE}",
     "the two swap their names": f"RENAME TABLE {SHARD} TO d.spare, {OUTSIDE} TO {SHARD}, d.spare TO {OUTSIDE}",
 }
 LATER = {
@@ -41,10 +42,11 @@ def test_a_table_outside_that_was_a_shard_is_not_proven(
     shards = [Table(f"orders_{number}", [*fields], ("shop_00", f"orders_{number:04}")) for number in (1, 2)]
     outside = Table("outside", [*fields])
     source = short_source(*shards, outside)
-    is_swapped = "spare" in LEAVES[leaves]
+    is_swapped = "swap" in leaves
     for table in (*shards, *([outside] if is_swapped else [])):
         source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": one, "n": one}) for one in (1, 2)]))
-    source.transaction(border(1) + SECOND, Ddl(LEAVES[leaves]))
+    for sql in LEAVES[leaves].split("; "):
+        source.transaction(border(1) + SECOND, Ddl(sql))
     source.rows["outside"].clear()
     for sql in LATER[later]:
         source.transaction(border(2) + SECOND, Ddl(sql))
