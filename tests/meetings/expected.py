@@ -88,16 +88,19 @@ class View:
 class Past:
     """What lives told of columns with rules: all texts that ever stood in some column, and columns that statements touched.
 
+    ``left_out`` are the names that columns had before that of a rule that drops them, and this name.
     ``seen`` has the tables of each set of which an event told, or which got the name of such a table; None stands for all.
     """
 
     texts: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
     seen: dict[int, frozenset[TableId]] | None = None
 
     @classmethod
     def of(cls, lives: Mapping[int, Life]) -> Past:
         found = cls(seen={number: frozenset(_seen(life)) for number, life in lives.items()})
+        renamed = list[tuple[str, str]]()
         for life in lives.values():
             for transaction in life.transactions:
                 for event in transaction.events:
@@ -107,6 +110,11 @@ class Past:
                 words = {folded(one) for one in re.findall(r"\w+", moment.sql)}
                 if not moment.sql.startswith(("CREATE TABLE", "SET ", "DELETE")) and words & set(RULED):
                     found.touched |= words
+                renamed += re.findall(r"(?:RENAME COLUMN|CHANGE) (\w+) (?:TO )?(\w+)", moment.sql)
+        now = {"secret"}
+        while now:
+            found.left_out |= now
+            now = {folded(old) for old, new in renamed if folded(new) in now} - found.left_out
         found.texts |= {"default 12", "7", "5"}  # of defaults that no event tells
         return found
 

@@ -24,6 +24,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtGtid
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.ddl.schema_history import schema_history
+from dts_assets.wire.ddl.table_schemas import folded
 from dts_emulator.judge.comparison import COORDINATES
 from tests.dts_emulator.judged_histories import are_altered, faults_of_histories
 from tests.dts_emulator.server_lives import Life, one_of
@@ -69,7 +70,12 @@ def judge(
     known = set(known_tables(pipeline)) - set(unproven) - set(still)
     snapshots = {table: pipeline.lake.scan(pipeline.table_path("snapshot", table)) for table in known}
     _compare(
-        found, "snapshot", {one: rows for one, rows in snapshots.items() if rows is not None}, views, case.features
+        found,
+        "snapshot",
+        {one: rows for one, rows in snapshots.items() if rows is not None},
+        views,
+        case.features,
+        past,
     )
     if F.HISTORY in case.features:
         _histories(found, harness, case, lives, unproven)
@@ -134,7 +140,7 @@ def _moments(
             left_out.add(lake_table(COPIED, case.features))
         rows = {table: one.scan().to_arrow() for table, one in made.tables.items() if table not in left_out}
         views = {table: view for table, view in views.items() if table not in left_out}
-        _compare(found, f"moment {at} behind {moment.sql[:60]}", rows, views, case.features)
+        _compare(found, f"moment {at} behind {moment.sql[:60]}", rows, views, case.features, past)
 
 
 def _histories(
@@ -179,6 +185,7 @@ def _compare(
     snapshots: Mapping[TableId, pa.Table],
     views: Mapping[TableId, View],
     features: Collection[Feature],
+    past: Past,
 ) -> None:
     for table in sorted(snapshots.keys() | views.keys()):
         view, snapshot, name = views.get(table), snapshots.get(table), f"{what} {table}"
@@ -191,17 +198,21 @@ def _compare(
         elif F.FREEZE in features and table.database in ("d", "sales"):
             _compare_frozen(found, name, snapshot, view)
         else:
-            _compare_table(found, name, snapshot, view, keeps=F.KEEP in features)
+            _compare_table(
+                found, name, snapshot, view, past.left_out if F.RULES in features else (), keeps=F.KEEP in features
+            )
 
 
-def _compare_table(found: Verdict, name: str, snapshot: pa.Table, view: View, *, keeps: bool) -> None:
+def _compare_table(
+    found: Verdict, name: str, snapshot: pa.Table, view: View, left_out: Collection[str], *, keeps: bool
+) -> None:
     names = [one for one in snapshot.column_names if one not in ADDED]
     view = view if view.sources == 1 else view.spelled(names)
     if view.several_keys:  # docs/shards.md: it has all columns that events told, and no others
         names = [one for one in names if one in view.columns]
         view = view.only(names)
-    if name.startswith("moment"):  # docs/rules.md: a column that gets the name of a dropped one is left out before, too
-        view = view.only([one for one in view.columns if one in names or one not in view.loose])
+    # docs/rules.md: a column that gets the name of a dropped one is left out under its name of before, too
+    view = view.only([one for one in view.columns if one in names or folded(one) not in left_out])
     wanted = list(view.columns)
     kept = names[len(wanted) :] if keeps and view.sources == 1 else []
     same = names[: len(names) - len(kept)]
