@@ -3,6 +3,9 @@
 Each image of a change is judged by itself: an update into the filter is an insert, an update out of it a delete. Changes that
 do not tell all columns of the filter are left to the merge (``stages/judged_changes.py``), which has the stored row.
 
+In old images of a source with a schema NULL may stand for a value that was not sent. Without a primary key the merge finds the
+stored row of such a change, or names the change (``stages/matched_rows.py``).
+
 Values that a rule replaces are gone behind this step, with what stood of them in ``invalid``.
 """
 
@@ -89,6 +92,7 @@ class _Work:
         self._batch, self._rules = changes.batch, rules
         self._names = [column.name for column in rules.decoded]
         self._count = changes.batch.num_rows
+        self._null_if_unsent = bool(changes.table.schema)
         told = changes.keys.distinct
         self._keyed = all(told) if told else bool(rules.keys)
         self._keys = frozenset().union(*told) if told else rules.keys
@@ -119,6 +123,7 @@ class _Work:
             RulesError: An image lacks a column of the filter and nothing else tells.
         """
         names = [column.name for column in self._rules.filter_columns]
+        nulls = self._nulls_in_old(names)
         lacks = {side: self._lacking(side, names) for side in _SIDES}
         before = self._truth("before", {name: self._fields["before"][name] for name in names})
         after = self._truth("after", {name: self._last_sent(name) for name in names})
@@ -126,8 +131,9 @@ class _Work:
         deletes = np.asarray(pc.equal(self._operations, "delete")) | ~self._valid["after"]
         # What an update does not send of the new image is as it was in the old one.
         still_lacks = updates & self._valid["before"]
+        untold = [old | null for old, null in zip(lacks["before"], nulls, strict=True)]
         unknown_after = np.logical_or.reduce(
-            [lack & ~(still_lacks & ~old) for lack, old in zip(lacks["after"], lacks["before"], strict=True)]
+            [lack & ~(still_lacks & ~old) for lack, old in zip(lacks["after"], untold, strict=True)]
         )
         unknown_after &= self._valid["after"] & ~deletes
         unknown_before = np.logical_or.reduce(lacks["before"]) | ~self._valid["before"]
@@ -150,7 +156,8 @@ class _Work:
                 unknown_before,
                 "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
             )
-        if self._rules.keeps_deleted and not later:
+            unknown_before |= self._doubtful(nulls, (updates | deletes) & ~before)
+        elif self._rules.keeps_deleted and not later:
             self._refuse(
                 unknown_before & (deletes | ~after | self._moved()),
                 "an old image lacks a column of its row filter, and a row that never passed would stay as a deleted one",
@@ -226,6 +233,39 @@ class _Work:
         """Return, for each column, the rows whose image was sent without it."""
         base = len(self._names) * _SIDES.index(side)
         return [self._absent.of(base + self._names.index(name), self._count) for name in names]
+
+    def _nulls_in_old(self, names: list[str]) -> list[Mask]:
+        """Return, for each column, the rows whose old image has NULL that may not have been sent.
+
+        With a primary key it is taken for a value that was not sent: the stored row has it.
+        """
+        found = []
+        for place in map(self._names.index, names):
+            nulls = np.zeros(self._count, np.bool_)
+            if self._null_if_unsent:
+                nulls = self._valid["before"] & np.asarray(self._fields["before"][self._names[place]].is_null())
+                nulls &= ~self._absent.of(place, self._count) & ~self._invalid.of(place, self._count)
+            if self._keyed and nulls.any():
+                owners = np.flatnonzero(nulls)
+                self._absent = _Notes(
+                    np.append(self._absent.owners, owners), np.append(self._absent.places, np.full(len(owners), place))
+                )
+            found.append(nulls)
+        return found
+
+    def _doubtful(self, nulls: list[Mask], outside: Mask) -> Mask:
+        """Return the changes that seem to be ``outside`` by NULL that may not have been sent.
+
+        Raises:
+            RulesError: No stored row can tell whether it does.
+        """
+        found = np.logical_or.reduce(nulls) & outside
+        if self._rules.writes_statements or not self._rules.looked_at <= {one.name for one in self._rules.stored}:
+            self._refuse(
+                found,
+                "NULL in an old image may stand for a value that was not sent, and no stored row can tell what it was",
+            )
+        return np.asarray(found, np.bool_)
 
     def _last_sent(self, name: str) -> pa.Array:
         """Return a column of the new image, from the old one where it was not sent."""

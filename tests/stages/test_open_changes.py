@@ -10,6 +10,7 @@ import pytest
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, no_rule, table_rules
 from dts_assets.model.columns import Column
 from dts_assets.model.stored_filters import stored_filter
+from dts_assets.model.tables import TableId
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.column_rules import RulesError, apply_rules
 from tests.stages.ruled import KEY, UNFIT, Change, batch_of, changes_of
@@ -105,6 +106,81 @@ JUDGED = {
 def test_changes_that_tell_all_columns_are_judged_at_once(change: Change, operation: str | None) -> None:
     row = made(change, rules_of())
     assert (row and row["op"]) == operation
+
+
+NULL_STATUS: dict[str, Any] = {**WHOLE, "status": None, "note": None}
+DRAFT: dict[str, Any] = {**WHOLE, "status": "draft"}
+DOUBTFUL = {
+    "goes or was never there": (Change("delete", NULL_STATUS, None), "delete"),
+    "goes behind it, or was never there": (Change("update", NULL_STATUS, DRAFT), "delete"),
+    "stays or comes in": (Change("update", NULL_STATUS, WHOLE), "update"),
+}
+CLEAR = {
+    "stays outside": (Change("update", DRAFT, {**WHOLE, "amount": 0}), None),
+    "comes in": (Change("update", DRAFT, WHOLE), "insert"),
+    "stays": (Change("update", WHOLE, {**WHOLE, "note": None}), "update"),
+    "does not fit": (Change("delete", {**NULL_STATUS, "status": UNFIT + "text"}, None), None),
+    "is new": (Change("insert", None, WHOLE), "insert"),
+    "is new and outside": (Change("insert", None, NULL_STATUS), None),
+}
+
+
+def of_a_schema(change: Change, rules: TableRules, *keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """The row of the changelog, in a source whose tables have a schema."""
+    sent = replace(changes_of(batch_of([change], rules.decoded), *keys), table=TableId("shop", "public", "orders"))
+    return next(iter(apply_rules(sent, rules).changes.batch.to_pylist()), None)
+
+
+def bag_rules(**ruled: ColumnRule) -> TableRules:
+    found = table_rules([replace(one, is_key=False) for one in COLUMNS], ruled.get, filter_of(FILTER))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("change", "operation"), [*DOUBTFUL.values(), *CLEAR.values()], ids=[*DOUBTFUL, *CLEAR])
+def test_null_in_an_old_image_of_a_source_with_a_schema_may_not_have_been_sent(
+    change: Change, operation: str | None
+) -> None:
+    for soft in (False, True):
+        row = of_a_schema(change, replace(bag_rules(), keeps_deleted=soft), ())
+        assert (row and row["op"]) == operation
+        assert row is None or row["absent"] == [], "the merge compares it with the rows that stand"
+    keyed = of_a_schema(change, rules_of())
+    assert (keyed and keyed["op"]) == operation
+    if keyed and keyed["before"] and keyed["before"]["status"] is None:
+        assert keyed["absent"] == ["before.status"]
+
+
+@pytest.mark.parametrize("change", [one for one, _ in DOUBTFUL.values()], ids=DOUBTFUL)
+def test_null_is_null_in_an_old_image_of_mysql(change: Change) -> None:
+    rules = bag_rules()
+    row = next(
+        iter(apply_rules(changes_of(batch_of([change], rules.decoded), ()), rules).changes.batch.to_pylist()), None
+    )
+    assert (row and row["op"]) == ("insert" if change.after == WHOLE else None)
+
+
+@pytest.mark.parametrize("change", [one for one, _ in DOUBTFUL.values()], ids=DOUBTFUL)
+@pytest.mark.parametrize(
+    "rules",
+    [bag_rules(status=ColumnRule(RuleKind.DROP)), replace(bag_rules(), writes_statements=True)],
+    ids=["dropped", "statements"],
+)
+def test_where_no_stored_row_can_tell_what_null_was_the_table_stands_still(change: Change, rules: TableRules) -> None:
+    with pytest.raises(RulesError, match="NULL in an old image may stand for a value that was not sent"):
+        of_a_schema(change, rules, ())
+    for clear, operation in CLEAR.values():
+        row = of_a_schema(clear, rules, ())
+        assert (row and row["op"]) == operation
+
+
+def test_a_value_that_an_update_leaves_as_it_was_is_not_the_null_of_the_old_image() -> None:
+    """PostgreSQL leaves large values out of new rows, and they are never NULL."""
+    rules = table_rules([replace(one, is_key=False) for one in COLUMNS], no_rule, filter_of("note IS NULL"))
+    assert rules is not None
+    new = {name: WHOLE[name] for name in ("id", "status", "amount")}
+    with pytest.raises(RulesError, match="nothing else tells"):
+        of_a_schema(Change("update", NULL_STATUS, new), rules, ())
 
 
 def test_a_row_that_comes_in_has_what_both_images_tell() -> None:

@@ -183,7 +183,7 @@ def snapshot_rows(harness: Harness, table: TableId, names: Sequence[str]) -> Row
         return Counter()
     shown = [(row, dict(row["_invalid"] or ())) for row in found.to_pylist()]
     named = {column.source_names[0]: column.name for column in known_tables(harness.pipeline)[table]}
-    names = [named[name] for name in names]
+    names = [named.get(name, name) for name in names]
     return Counter(
         tuple(("no value", invalid[name]) if name in invalid else _number(row[name]) for name in names)
         for row, invalid in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -9,6 +10,7 @@ from random import Random
 import pytest
 
 from dts_assets.model.problems import Completeness, Reason
+from dts_assets.model.tables import TableId
 from dts_emulator.dts.postgresql_options import PostgresqlDtsOptions
 from tests.dts_emulator.postgresql.followed_postgresql import (
     Followed,
@@ -17,6 +19,7 @@ from tests.dts_emulator.postgresql.followed_postgresql import (
     followed_server,
     recorded,
     recorded_by_dts,
+    snapshot_rows,
 )
 from tests.flows.harness import Harness
 from tests.tiers import times
@@ -56,9 +59,9 @@ def statement(random: Random) -> str:
     )
 
 
-def lived(followed: Followed, seed: int) -> None:
+def lived(followed: Followed, seed: int, *altered: str) -> None:
     random = Random(seed)
-    followed.run(*CREATE, *(statement(random) for _ in range(times(150, 400))))
+    followed.run(*CREATE, *altered, *(statement(random) for _ in range(times(150, 400))))
     followed.read()
 
 
@@ -98,3 +101,53 @@ def test_old_rows_that_may_tell_less_than_they_seem_to_are_named(
 def test_an_update_of_drs_that_keeps_the_index_tells_no_old_row(followed: Followed, tmp_path: Path) -> None:
     lived(followed, 3)
     assert_named(recorded(followed, tmp_path))
+
+
+BESIDE = (
+    "INSERT INTO t VALUES ('a', 1, 'x', 1), ('a', 2, 'x', 2), ('a', 3, 'x', 1), ('a', 4, 'x', 1), ('a', 5, 'x', NULL)",
+    "UPDATE t SET k = 12, n = 1 WHERE k = 2",  # comes into the filter
+    "UPDATE t SET k = 15 WHERE k = 5", "DELETE FROM t WHERE k = 15",  # outside of it
+    "DELETE FROM t WHERE k = 1", "UPDATE t SET k = 13, n = 2 WHERE k = 3", "UPDATE t SET k = 14 WHERE k = 4",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["dts", "drs"])
+def test_a_row_filter_beside_the_index_leaves_no_row_without_a_name(
+    followed: Followed, tmp_path: Path, by: str
+) -> None:
+    """NULL in an old row does not say that the row was outside of the filter."""
+    followed.run(*CREATE, *BESIDE)
+    followed.read()
+    rows = {"*": "n = 1"}
+    if by == "dts":
+        harness = recorded_by_dts(followed, tmp_path, PostgresqlDtsOptions(old_key="nil"), rows=rows)
+    else:
+        harness = recorded(followed, tmp_path, rows=rows)
+    assert_named(harness)
+    details = [row.detail.split(" at ")[0].split()[-1] for row in harness.pipeline.ledger.quarantine()]
+    assert sorted(details) == ["DELETE", "DELETE", "UPDATE"]
+    found = snapshot_rows(harness, TableId("" if by == "dts" else "shop", "public", "t"), ["k"])
+    assert found == Counter([(1,), (3,), (4,), (12,)]), "three that are named, and the one that came in"
+
+
+def test_a_row_filter_of_whole_old_rows_takes_null_for_null(followed: Followed, tmp_path: Path) -> None:
+    lived(followed, 4, "ALTER TABLE t REPLICA IDENTITY FULL")
+    harness = recorded_by_dts(followed, tmp_path, PostgresqlDtsOptions(), rows={"*": "n = 1"})
+    harness.settle()
+    assert not harness.pipeline.ledger.quarantine()
+    names = ["note", "k", "part", "n"]
+    expected = Counter({row: count for row, count in followed.rows("public", "t").items() if row[3] == 1})
+    assert snapshot_rows(harness, TableId("", "public", "t"), names) == expected
+
+
+@pytest.mark.parametrize("old_key", ["na", "nil"])
+def test_a_row_filter_beside_the_primary_key(followed: Followed, tmp_path: Path, old_key: str) -> None:
+    lived(followed, 5, "ALTER TABLE t REPLICA IDENTITY DEFAULT", "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_k")
+    options = PostgresqlDtsOptions(old_key=old_key)  # type: ignore[arg-type]
+    harness = recorded_by_dts(followed, tmp_path, options, rows={"*": "n = 1"}, deletes="soft")
+    harness.settle()
+    names = ["note", "k", "part", "n"]
+    expected = Counter({row: count for row, count in followed.rows("public", "t").items() if row[3] == 1})
+    found = snapshot_rows(harness, TableId("", "public", "t"), [*names, "_deleted_at"])
+    assert Counter(row[:4] for row in found if row[4] is None) == expected
+    assert {row[3] for row in found} == {1}, "no row that never passed stays as a deleted one"
