@@ -7,7 +7,7 @@ dropped them, stay: a format may leave columns out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dts_assets.model.collections import DOCUMENT_TYPE
@@ -82,30 +82,45 @@ class FollowedTable:
     @property
     def doubt(self) -> str:
         """The reason why columns or rows of the table are not proven; empty where they are."""
-        created = self.created
+        created, ruled = self.created, frozenset[str]()
         for number in self.numbers_with_rows:
             state = self.states[number]
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
             if found is None and state.statement is None and number > created:
                 found = "events tell other columns, and no statement says why"
-            if found is None and number > created and self.ruled and state.schema is not None and not state.schema.key:
-                found = self._rule_that_changed(number)
+            if number > created and self.ruled:
+                ruled = self._with_another_rule(number, ruled)
+            if found is None and ruled:
+                found = self._not_found_by(number, ruled)
             if found is not None:
                 return f"{state.position}: {found}"
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
             return f"{self.left_out[0]}: {self.left_out[1]}"
         return ""
 
-    def _rule_that_changed(self, number: int) -> str | None:
-        """Return why no change finds the rows of before a state without a key; None where they do."""
+    def _with_another_rule(self, number: int, before: Collection[str]) -> frozenset[str]:
+        """Return the columns of a state, without case, in which rows have values that passed another rule than theirs.
+
+        ``before`` are those of the state before.
+        """
         schema = self.states[number].schema
         paths = {} if schema is None else value_paths(self.states, number - 1, number, schema.names)[0]
-        for name, path in paths.items():
-            if path.origin is not None:
-                before, now = self.ruled[number - 1].get(folded(path.origin)), self.ruled[number].get(folded(name))
-                if before != now:
-                    return f"values of column {name} have passed another rule, and no primary key finds their rows"
-        return None
+        then, now = self.ruled[number - 1], self.ruled[number]
+        origins = {folded(name): folded(path.origin) for name, path in paths.items() if path.origin is not None}
+        return frozenset(
+            name for name, origin in origins.items() if origin in before or then.get(origin) != now.get(name)
+        )
+
+    def _not_found_by(self, number: int, ruled: Collection[str]) -> str | None:
+        """Return why no change finds some rows of before a state; None where changes do."""
+        schema = self.states[number].schema
+        key = () if schema is None else schema.key
+        names = key or (() if schema is None else schema.names)
+        found = next((one for one in names if folded(one) in ruled), None)
+        if found is None:
+            return None
+        why = "changes find rows by it" if key else "no primary key finds their rows"
+        return f"values of column {found} have passed another rule, and {why}"
 
     @property
     def numbers_with_rows(self) -> Iterator[int]:

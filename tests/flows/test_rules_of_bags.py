@@ -1,4 +1,4 @@
-"""Tables without a primary key: changes do not find rows whose values passed another rule under another name."""
+"""Changes do not find rows by values that passed another rule under another name: such tables are not proven."""
 
 from __future__ import annotations
 
@@ -60,3 +60,49 @@ def test_a_column_under_another_rule_is_named_where_no_key_finds_rows(
     )
     if not said:
         assert [row["n"] for row in harness.rows("snapshot", DATABASE, "journal")] == [2]
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
+@pytest.mark.parametrize(
+    ("rules", "key", "later", "said"),
+    [
+        ({"mail": HASH}, "mail", (), "values of column card have passed another rule, and changes find rows by it"),
+        ({"mail": HASH, "card": HASH}, "mail", (), ""),
+        ({"mail": HASH}, "line", (), ""),
+        (
+            {"mail": HASH},
+            "line",
+            ("DROP PRIMARY KEY, ADD PRIMARY KEY (card)",),
+            "values of column card have passed another rule, and changes find rows by it",
+        ),
+        (
+            {"mail": HASH},
+            "line",
+            ("RENAME COLUMN card TO note", "DROP PRIMARY KEY"),
+            "values of column note have passed another rule, and no primary key finds their rows",
+        ),
+        ({"mail": HASH}, "line", ("DROP COLUMN card", "ADD COLUMN card varchar(9)", "DROP PRIMARY KEY"), ""),
+    ],
+)
+def test_a_key_whose_values_have_passed_another_rule_is_named(
+    rules: dict[str, Any], key: str, later: tuple[str, ...], said: str, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    table = Table("journal", [Field("line", INT, key == "line"), Field("n", INT), Field("mail", TEXT, key == "mail")])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, {"line": 1, "n": 1, "mail": "anna"})]))
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE journal RENAME COLUMN mail TO card"))
+    for action in later:
+        source.transaction(border(2) + SECOND, Ddl(f"ALTER TABLE journal {action}"))
+    for window in range(3):
+        source.checkpoint(border(window) + 300 * SECOND)
+    columns = {f"{DATABASE}.journal.{name}": rule for name, rule in rules.items()}
+    harness = open_short(
+        bench_in_process(tmp_path, "keys"), tmp_path / "capture", source.messages, windows=3, columns=columns
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    assert {table: one.split(": ")[-1] for table, one in found.results.items()} == (
+        {table_id("journal"): said} if said else {}
+    )
