@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dts_assets.model.columns import joined_type
 from dts_assets.model.tables import TableId
+from dts_assets.stages.server_types import server_type
 from dts_assets.wire.columns.casts import arrow_type
 from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.ddl.effects import EffectKind
@@ -50,7 +51,7 @@ class View:
     """A lake table as it has to be: its columns in order with their lake types, and its rows by the names of columns.
 
     ``unknown`` has for each row the columns whose value nobody knows; ``loose`` are columns whose type is not compared. Rows of
-    ``sources`` tables may have ``several_keys``.
+    ``sources`` tables may have ``several_keys``, now or before.
     """
 
     columns: dict[str, str]
@@ -90,16 +91,20 @@ class Past:
 
     ``left_out`` are the names that columns had before that of a rule that drops them, and this name.
     ``seen`` has the tables of each set of which an event told, or which got the name of such a table; None stands for all.
+    ``keyed_anew`` has those of each set whose key got other columns, or values of another kind, since they were created; at
+    any time where deleted rows stay.
     """
 
     texts: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     seen: dict[int, frozenset[TableId]] | None = None
+    keyed_anew: dict[int, frozenset[TableId]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, lives: Mapping[int, Life]) -> Past:
+    def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool) -> Past:
         found = cls(seen={number: frozenset(_seen(life)) for number, life in lives.items()})
+        found.keyed_anew = {number: frozenset(_keyed_anew(life, keeps_deleted)) for number, life in lives.items()}
         renamed = list[tuple[str, str]]()
         for life in lives.values():
             for transaction in life.transactions:
@@ -131,6 +136,21 @@ def _seen(life: Life) -> set[TableId]:
     return found
 
 
+def _keyed_anew(life: Life, keeps_deleted: bool) -> set[TableId]:
+    keys, found = dict[TableId, list[str]](), set[TableId]()
+    for moment in life.moments:
+        now = {table: _key_kinds(held) for table, held in moment.tables.items()}
+        changed = {table for table in now if keys.get(table, now[table]) != now[table]}
+        found = changed | (found if keeps_deleted else found & now.keys())
+        keys = keys | now if keeps_deleted else now
+    return found
+
+
+def _key_kinds(held: Held) -> list[str]:
+    columns = filter(None, map(held.schema.column, held.schema.key))
+    return sorted(str(kind.kind) for kind in map(server_type, columns) if kind is not None)
+
+
 def _texts_of(event: Rows) -> Iterator[str]:
     for row in event.rows:
         for image in (row.before or (), row.after or ()):
@@ -147,6 +167,7 @@ def views_of(
     """The lake tables by the tables of each set."""
     parts: dict[TableId, list[tuple[dict[str, str], View]]] = {}
     keys: dict[TableId, set[frozenset[str]]] = {}
+    keyed_anew = set[TableId]()
     for number, found in tables.items():
         for table, held in found.items():
             if past.seen is not None and table not in past.seen[number]:
@@ -167,7 +188,10 @@ def views_of(
                 view = _ruled(view, past)
             parts.setdefault(name, []).append((tells, view))
             keys.setdefault(name, set()).add(frozenset(map(folded, held.schema.key)))
-    return {table: replace(_union(some), several_keys=len(keys[table]) > 1) for table, some in parts.items()}
+            if tells and table in past.keyed_anew.get(number, ()):
+                keyed_anew.add(name)
+    several = keyed_anew | {name for name, some in keys.items() if len(some) > 1}
+    return {table: replace(_union(some), several_keys=table in several) for table, some in parts.items()}
 
 
 def _view(held: Held, *, mapped: bool) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from dataclasses import replace
 from random import Random
 from typing import Any
 from unittest import mock
@@ -12,7 +13,7 @@ import pytest
 from dts_assets.model.tables import TableId
 from dts_assets.settings.models import Subscription
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema
-from tests.dts_emulator.server_lives import Held
+from tests.dts_emulator.server_lives import FIRST, Held, Life, Moment
 from tests.meetings import machine
 from tests.meetings.cases import Case, Said, Step, drawn_steps
 from tests.meetings.expected import OneOf, Past, View, views_of
@@ -91,6 +92,18 @@ def test_a_value_that_may_be_plain_may_also_be_in_the_type_that_holds_those_of_a
     assert view.columns["a"] == "string"
     assert row["a"].takes("100")
     assert not row["a"].takes("101")
+
+
+@pytest.mark.parametrize("keeps_deleted", [False, True])
+def test_a_shard_whose_key_got_other_columns_has_had_several_until_it_is_dropped(keeps_deleted: bool) -> None:
+    states = [TableSchema(COLUMNS, ("id",)), TableSchema(COLUMNS, ("id", "f")), None, TableSchema(COLUMNS, ("id",))]
+    several = []
+    for count in range(1, len(states) + 1):
+        tables = [{} if one is None else {SHARD: Held(one)} for one in states[:count]]
+        life = Life([], [Moment("", "d", FIRST, 0, one) for one in tables])
+        past = replace(Past.of({1: life}, keeps_deleted=keeps_deleted), seen=None)
+        several += [view.several_keys for view in views_of({1: tables[-1]}, {F.MERGE}, {}, past).values()]
+    assert several == [False, True, keeps_deleted]
 
 
 def test_a_script_is_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
