@@ -99,7 +99,7 @@ class FollowedTable:
         return ""
 
     def _with_another_rule(self, number: int, before: Collection[str]) -> frozenset[str]:
-        """Return the columns of a state, without case, in which rows have values that passed another rule than theirs.
+        """Return the columns of a state, without case, whose values may have passed another rule than theirs.
 
         ``before`` are those of the state before.
         """

@@ -150,17 +150,29 @@ class FollowedShards:
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:
         """Return the ways of a shard's rows in a snapshot that was made behind a state."""
-        mine = self.shards[shard].from_state(number)
-        return (*self._by_place(shard, mine, ValuePath(None)), *map(ValuePath, self.shard_names))
+        mine = self._in_own_types(shard, self.shards[shard].from_state(number))
+        return (*mine, *map(ValuePath, self.shard_names))
 
     def _of_all(self, shard: Shard, schema: PastSchema) -> PastSchema:
         """Return a schema of a shard for the columns of the merged table."""
         names = self.shard_names
         return PastSchema(
             None,
-            (*self._by_place(shard, schema.paths, ValuePath(None)), *map(ValuePath, names)),
+            (*self._in_own_types(shard, schema.paths), *map(ValuePath, names)),
             (*self._by_place(shard, schema.fields, ()), *((one,) for one in names)),
             (*self._by_place(shard, schema.defaults, None), *(None,) * len(names)),
+        )
+
+    def _in_own_types(self, shard: Shard, mine: Sequence[ValuePath]) -> tuple[ValuePath, ...]:
+        """Return a shard's ways for the columns of the table, each by the shard's own type.
+
+        A value that this type does not take is none, though the type of all shards may hold it.
+        """
+        types = self._by_place(shard, self.shards[shard].types, "")
+        ways = self._by_place(shard, mine, ValuePath(None))
+        return tuple(
+            replace(way, own_type=kind) if kind and kind != column.type and not way.own_type else way
+            for way, kind, column in zip(ways, types, self.columns, strict=False)
         )
 
     def _by_place(self, shard: Shard, mine: Sequence[Value], none: Value) -> tuple[Value, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.redelivery import again
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml, Source, write_capture
-from tests.flows.source_tables import BIGINT, INT, TEXT, UNSIGNED, Field, Table
+from tests.flows.source_tables import BIGINT, DATE, INT, TEXT, UNSIGNED, Field, Table
 from tests.flows.test_live import pieces
 from tests.flows.test_merged_tables import MERGE, ORDERS, Shards, assert_balanced, ordered, shard, shards_of, shown
 from tests.tiers import chosen
@@ -334,3 +334,30 @@ def test_a_shard_without_an_event_gives_the_table_no_column(
     rows = harness.rows("snapshot", *ORDERS.path)
     assert {type(row["n"]) for row in rows} == {int}
     assert not any("late" in row for row in rows)
+
+
+@pytest.mark.parametrize("told", [False, pytest.param(True, marks=pytest.mark.more)])
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1), (1, 0)))])
+def test_a_value_that_the_type_of_its_shard_does_not_take_is_none_where_another_shard_has_text(
+    order: tuple[int, ...], told: bool, bench_of: Bench, tmp_path: Path
+) -> None:
+    one, other = (
+        Table(f"orders_{number}", [Field("id", INT, True), Field("day", DATE)], ("shop_00", f"orders_{number:04}"))
+        for number in (1, 2)
+    )
+    source = short_source(one, other)
+    source.transaction(border(0) + SECOND, Dml(one, [(None, {"id": 1, "day": "0000-00-00"})]))
+    source.transaction(border(0) + SECOND, Dml(other, [(None, {"id": 2, "day": date(2026, 1, 5)})]))
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE shop_00.orders_0002 MODIFY day varchar(80)"))
+    other.columns[1] = Field("day", TEXT)
+    if told:
+        source.rows["orders_2"].clear()
+        source.transaction(border(1) + SECOND, Dml(other, [(None, {"id": 3, "day": "0000-00-00"})]))
+    end(source, 2)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=2, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    rows = {row["id"]: (row["day"], row["_invalid"]) for row in harness.rows("snapshot", *ORDERS.path)}
+    expected = {1: (None, [("day", "0000-00-00")]), 2: ("2026-01-05", None)}
+    assert rows == expected | ({3: ("0000-00-00", None)} if told else {})
