@@ -1,7 +1,7 @@
 """Changes of tables without a key that may mean several different rows: rows of ``quarantine``.
 
-A snapshot's state counts those of its table. Where the quarantine has another number, a run was interrupted between the two: then
-all rows of the snapshot are made anew, and the changes are found again.
+A snapshot's state has a digest of those of its table. Where the quarantine has another one, a run was interrupted between the
+two: then all rows of the snapshot are made anew, and the changes are found again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -32,6 +33,7 @@ from dts_assets.store.stored_files import StoredFile
 STAGE = "snapshot"
 """The stage of changes that a snapshot did not apply."""
 
+_MODULUS = 1 << 64
 _PLACE = attrgetter("kafka_partition", "window_start", "table")
 
 
@@ -67,9 +69,20 @@ def corrected_marks_of_others(
     return corrected_marks(marks, now, without=without)
 
 
-def ambiguous_by_table(pipeline: Pipeline) -> Mapping[str, int]:
-    """Return how many changes of tables snapshots did not apply, by the name of the table."""
-    return Counter(row.table for row in _stored(pipeline) if row.table is not None)
+def noted_by_table(pipeline: Pipeline) -> Mapping[str, int]:
+    """Return digests of the changes that snapshots did not apply, by the name of the table."""
+    found: dict[str, list[QuarantineRow]] = {}
+    for row in _stored(pipeline):
+        found.setdefault(str(row.table), []).append(row)
+    return {table: _digest(rows) for table, rows in found.items()}
+
+
+def with_more(noted: int, table: TableId, found: Iterable[pa.RecordBatch]) -> int:
+    """Return the digest of a table's changes that were noted before, and of those found now.
+
+    It is 0 without a change, and does not depend on their order.
+    """
+    return (noted + _digest([row for batch in found for row in _rows(table, batch)])) % _MODULUS
 
 
 def write_ambiguous(
@@ -106,6 +119,16 @@ def _files(pipeline: Pipeline) -> list[StoredFile]:
 
 def _rows(table: TableId, changes: pa.RecordBatch) -> list[QuarantineRow]:
     return [_row(table, one) for one in changes.to_pylist()]
+
+
+def _digest(rows: Iterable[QuarantineRow]) -> int:
+    return sum(_number(row) for row in rows) % _MODULUS
+
+
+def _number(row: QuarantineRow) -> int:
+    """Return a number for a row, which is never 0."""
+    told = f"{row.kafka_partition} {row.window_start.timestamp():.6f} {row.first_offset} {row.detail}"
+    return int.from_bytes(blake2b(told.encode(), digest_size=8).digest()) or 1
 
 
 def _row(table: TableId, change: Mapping[str, Any]) -> QuarantineRow:

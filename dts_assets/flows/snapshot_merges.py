@@ -14,6 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from dts_assets.flows.ambiguous_changes import with_more
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.first_looks import looks_of
 from dts_assets.flows.layers import Layer
@@ -181,7 +182,7 @@ def ambiguous_changes(results: Iterable[RefreshResult]) -> list[pa.RecordBatch]:
 def state_after(job: SnapshotJob, ambiguous: Iterable[pa.RecordBatch]) -> str:
     """Return the text of the state that a table is in after a job."""
     state = job.plan.state
-    return replace(state, ambiguous=state.ambiguous + sum(one.num_rows for one in ambiguous)).to_text()
+    return replace(state, ambiguous=with_more(state.ambiguous, job.table, ambiguous)).to_text()
 
 
 def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:

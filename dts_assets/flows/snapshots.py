@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from dts_assets.flows.ambiguous_changes import ambiguous_by_table, write_ambiguous
+from dts_assets.flows.ambiguous_changes import noted_by_table, write_ambiguous
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import tagged
 from dts_assets.flows.followed_histories import followed_history
@@ -85,7 +85,7 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     tables = [table for table in work.tables if table not in unconverted]
     notes = layer is SNAPSHOT and not work.goes_back
     keyless = any(not has_key(work.tables[table]) for table in tables)
-    noted = ambiguous_by_table(pipeline) if notes and keyless else None
+    noted = noted_by_table(pipeline) if notes and keyless else None
     opened = do_apart(layer.name, tables, lambda table: _opened(work, layer, table, noted))
     counts = Counts(
         pipeline, (one.stored for one in opened.results.values()), {window.start for window in work.windows}
@@ -144,7 +144,7 @@ class _Opened:
 def _opened(work: LayerWork, layer: Layer, table: TableId, noted: Mapping[str, int] | None) -> _Opened:
     """Open the table of a layer, and compare its changelog with the one that it was made from.
 
-    ``noted`` counts by table the changes in quarantine that snapshots did not apply; None where they are of no matter.
+    ``noted`` has by table the digests of changes in quarantine that snapshots did not apply; None where they are of no matter.
     """
     pipeline, path = work.pipeline, work.pipeline.table_path(layer.name, table)
     pipeline.lake.ensure(path, _LAYOUTS[layer.name](table, tuple(work.tables[table])))

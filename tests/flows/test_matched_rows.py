@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -16,6 +16,7 @@ from dts_assets.flows import ambiguous_changes, snapshot_jobs, snapshots
 from dts_assets.flows.find_work import find_work
 from dts_assets.flows.judged import judge_ledger
 from dts_assets.flows.moments import tables_at
+from dts_assets.flows.plain_values import replace_plain_values
 from dts_assets.flows.redrive import Quarantined, redrive
 from dts_assets.flows.snapshot_files import HeldRows
 from dts_assets.flows.snapshot_tasks import write_share
@@ -55,9 +56,9 @@ EXPECTED = Counter({("a", 10, "x"): 1, ("c", 5, "w"): 1, ("e", 2, "q"): 1, ("g",
 LEVELS = [Completeness.PROVEN, Completeness.INCOMPLETE, Completeness.INCOMPLETE]
 
 
-def journal() -> Source:
+def journal(windows: Sequence[Pairs] = (FIRST, SECOND_ONE, THIRD)) -> Source:
     source = short_source(Table("journal", [Field("line", TEXT), Field("n", INT), Field("note", TEXT)]))
-    for number, pairs in enumerate((FIRST, SECOND_ONE, THIRD)):
+    for number, pairs in enumerate(windows):
         for place, pair in enumerate(pairs):
             if pair[0] is not None:
                 source.bags["journal"].append(pair[0])  # the emulated source takes rows away whole
@@ -143,14 +144,19 @@ def test_a_window_that_came_late_makes_later_ones_incomplete(tmp_path: Path) -> 
     assert (levels(harness), find_work(harness.pipeline).nothing) == (LEVELS, True)
 
 
+def dies(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def details(harness: Harness) -> list[str]:
+    return [row.detail for row in harness.pipeline.ledger.quarantine()]
+
+
 @pytest.mark.more
 def test_an_interruption_before_the_quarantine_heals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, harness = opened(tmp_path / "whole"), opened(tmp_path / "broken")
     whole.tables(0, 1, 2)
     harness.tables(0)
-
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshots, "write_ambiguous", dies)
@@ -159,6 +165,51 @@ def test_an_interruption_before_the_quarantine_heals(tmp_path: Path, monkeypatch
     assert not quarantine(harness)
     harness.settle()
     assert (quarantine(harness), snapshot(harness), levels(harness)) == (quarantine(whole), EXPECTED, LEVELS)
+
+
+BEFORE_A_RULE: list[Pairs] = [
+    [(None, line("c", 3, "k")), (None, line("c", 3, "l")), (None, line("p", 1, "x")), (None, line("q", 2, "y"))],
+    [(line("c"), line(ABSENT, 10))],
+    [(line(ABSENT, ABSENT, "x"), None)],
+    [(None, line("new", 1, "n"))],
+]
+"""The second window has an ambiguous change. With masked notes it is the third one that has."""
+
+
+@pytest.mark.more
+def test_an_interruption_before_as_many_other_changes_are_in_quarantine_heals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(folder: Path) -> Harness:
+        source = journal(BEFORE_A_RULE)
+        before = open_short(bench_in_process(folder, "bag"), folder / "capture", source.messages, windows=4)
+        before.raw(0, 1, 2, 3)
+        before.entries(0, 1, 2, 3)
+        before.tables(0, 1, 2)
+        assert [one.split(" at ")[0][-6:] for one in details(before)] == ["UPDATE"]
+        masked = {f"{NAME}.note": {"mask": "***"}}
+        return open_short(
+            bench_in_process(folder, "bag"), folder / "capture", source.messages, windows=4, columns=masked
+        )
+
+    def apply(harness: Harness) -> None:
+        replace_plain_values(harness.pipeline, spark=lambda: harness.session, progress=harness.lines.append)
+
+    whole, harness = started(tmp_path / "whole"), started(tmp_path / "broken")
+    apply(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "write_ambiguous", dies)
+        with pytest.raises(KeyboardInterrupt):
+            apply(harness)
+    apply(harness)
+    for one in (whole, harness):
+        one.tables(3)
+        assert [one.split(" at ")[0][-6:] for one in details(one)] == ["DELETE"]
+    assert (quarantine(harness), snapshot(harness), levels(harness)) == (
+        quarantine(whole),
+        snapshot(whole),
+        levels(whole),
+    )
 
 
 @pytest.mark.more
@@ -233,7 +284,7 @@ def test_files_without_a_row_that_may_be_meant_are_not_read(
     harness.all(4)
     assert len(read) == 1, "only the file with c0 to c19"
     assert snapshot(harness)["c7", 99, "x"] == 1
-    assert ambiguous_changes.ambiguous_by_table(harness.pipeline) == {}
+    assert ambiguous_changes.noted_by_table(harness.pipeline) == {}
 
 
 @pytest.mark.more
