@@ -78,9 +78,9 @@ def by_row_in_order(operations: Operations, codes: Numbers) -> tuple[Numbers, Ma
     """Return the operations by row and in order, and which of them begin a group."""
     lineage, file, offset, piece, number = (operations.numbers(name) for name in (*POSITION, "piece", "row_number"))
     # Rows of an event follow each other, and an update leaves before it takes. Pieces of an event in several Kafka partitions
-    # have no order: where equal rows are in several of them, leaving comes first.
+    # have no order: where equal rows are in several of them, taking comes first, so that the count is right in every order.
     apart = _in_several_pieces(piece, offset, file, lineage, codes)
-    first, second = np.where(apart, operations.takes, number), np.where(apart, piece, operations.takes)
+    first, second = np.where(apart, ~operations.takes, number), np.where(apart, piece, operations.takes)
     order = np.lexsort((number, second, first, offset, file, lineage, codes))
     ordered = codes[order]
     return order, np.append(np.ones(min(1, len(order)), np.bool_), ordered[1:] != ordered[:-1])

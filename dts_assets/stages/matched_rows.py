@@ -9,7 +9,8 @@ Then every operation has its whole row, and ``stages/bags.py`` counts equal rows
 merge has together, as long as it has all rows that may be meant.
 
 Pieces of one event in several Kafka partitions have no order. There each removal first takes one of the rows before the event,
-and then, if none matches, one of those that its own piece has brought.
+and then, if none matches, one of those that its own piece has brought. One that sends its row whole takes at last an equal row of
+another piece, as ``stages/bags.py`` counts.
 """
 
 from __future__ import annotations
@@ -230,18 +231,44 @@ class _Walk:
                 self._take(number) if self.takes[number] else self._leave(number)
             return
         leaving = [number for piece in event for number in piece if not self.takes[number]]
-        waiting = {number for number in leaving if not self._leave(number, waits=True)}
-        brought = list[Row]()
-        for piece in event:
+        in_order = self._of_one_piece(event)
+        waiting = {number for number in leaving if number in in_order or not self._leave(number, waits=True)}
+        brought, late, touched = list[Row](), list[tuple[int, Row]](), list[set[Row]]()
+        for place, piece in enumerate(event):
             mine = list[Row]()
             for number in piece:
                 if self.takes[number]:
                     mine += self._take(number)
-                elif number in waiting:
-                    self._leave(number)
+                elif number in waiting and not self._leave(number, waits=not self.marks[number].any()):
+                    late.append((place, self._row(number)))
+            touched.append({*mine, *self._left_by(piece)})
             brought += [row for row in mine if self.rows.remove(row)]  # no other piece finds them
         for row in brought:
             self.rows.add(row)
+        for place, row in late:
+            if any(row in rows for other, rows in enumerate(touched) if other != place):
+                self.rows.remove(row)
+
+    def _of_one_piece(self, event: Sequence[Sequence[int]]) -> frozenset[int]:
+        """Return the operations on rows that an event's partial changes may mean, if one piece has them.
+
+        These have an order; there is none if several pieces have some. So it does not matter which operations on other rows
+        a merge walks over.
+        """
+        numbers = np.array([number for piece in event for number in piece], np.int64)
+        touches = self.operations.touches.take(pa.array(numbers))
+        keys = Operations(touches, self.operations.rows).keys
+        meant = patterns_of_old_rows(touches, keys, ~self.takes[numbers]).fits(keys)
+        some = frozenset(numbers[meant | of_partial_changes(touches, self.marks[numbers])].tolist())
+        return some if sum(not some.isdisjoint(piece) for piece in event) == 1 else frozenset()
+
+    def _left_by(self, piece: Sequence[int]) -> Iterator[Row]:
+        """Yield the rows that operations leave, but for those that send a part and find none."""
+        for number in piece:
+            if not self.takes[number]:
+                row = self.found.rows.get(number) if self.marks[number].any() else self._row(number)
+                if row is not None:
+                    yield row
 
     def touches(self) -> pa.RecordBatch:
         """Return what the operations touch, with the whole rows that were found."""

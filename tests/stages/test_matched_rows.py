@@ -233,8 +233,55 @@ def test_events_in_pieces_change_the_same_rows_whatever_a_merge_has_together() -
         assert held(merged(begun, [batch(changes[cut:])], shape=SENT, fold_absent=True, shares=3)) == wanted, seed
 
 
-def test_a_removal_takes_no_row_that_another_piece_of_its_event_has_brought() -> None:
-    """So it is for whole rows, too: equal rows are counted alike whatever a merge has together."""
+def hostile(seed: int) -> list[Change]:
+    """Events of anything at all, each with a few changes in two pieces."""
+    chance, changes, rows = random.Random(seed), list[Change](), list[Row]()
+    for event in range(10):
+        for number in range(chance.randint(1, 4)):
+            source = chance.choice([by_anything, by_key, None])
+            if source is not None:
+                change = source(chance, rows)
+            else:
+                old, new = chance.choice([*rows, some(chance)]) if rows else some(chance), some(chance)
+                images = [("insert", None, new), ("delete", old, None), ("update", old, new)]
+                change = chance.choice([Change(*one, at(1, 0)) for one in images])
+            place = {"position": at(1, event), "row_number": number, "kafka_partition": chance.randrange(2)}
+            changes.append(replace(change, **place, kafka_offset=len(changes)))  # type: ignore[arg-type]
+            rows = [*rows, change.after][-6:] if change.after is not None else rows[-6:]
+    return changes
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("seed", [37, 80, 100, 115, *range(200, 200 + times(4, 100))])
+def test_hostile_events_in_pieces_make_the_same_rows_whatever_a_merge_has_together(seed: int) -> None:
+    changes = hostile(seed)
+    rows = held(living_rows(joined(parts_of([batch(changes)], shape=SENT)), SENT).rows)
+    versions = advanced(NOTHING, [batch(changes)], shape=VERSIONS)
+    assert held(versions.filter(versions["_valid_to"].is_null())) == rows
+    for event in (3, 5, 7):
+        cut = next(number for number, one in enumerate(changes) if one.position.position == event)
+        begun = merged(stored([]), [batch(changes[:cut])], shape=SENT, fold_absent=True)
+        end = merged(begun, [batch(changes[cut:])], shape=SENT, fold_absent=True, shares=1 + 2 * (event % 2))
+        assert held(end) == rows, event
+
+
+def test_whole_rows_that_an_event_changes_twice_over_two_pieces() -> None:
+    """``REPLACE`` with one unique value twice. If all rows are known, their count is right in every order of the pieces."""
+    first, second, third = (0, 1, None, 1), (0, 1, "a", 1), (0, 1, "b", 1)
+    came = Change("insert", None, first, at(1, 1))
+    for piece in (0, 1):
+        twice = [
+            Change("update", first, second, at(1, 9), 0, piece),
+            Change("update", second, third, at(1, 9), 1, 1 - piece),
+        ]
+        made = living_rows(joined(parts_of([batch([came, *twice])], shape=SENT)), SENT)
+        assert held(made.rows) == Counter([third])
+        assert made.not_removed == ALL_REMOVED
+        later = Change("delete", third, None, at(1, 10), unsent=FIELDS[2:])
+        assert not living_rows(joined(parts_of([batch([came, *twice, later])], shape=SENT)), SENT).rows.num_rows
+
+
+def test_a_part_of_a_row_means_none_that_another_piece_of_its_event_has_brought() -> None:
     came = Change("insert", None, (0, 1, "a", 1), at(1, 1), 0, 0)
     gone = Change("delete", (0, 1, "a", 1), None, at(1, 1), 1, 1, unsent=FIELDS[2:])
     later = Change("update", (0, 1, "a", 1), (0, 1, "b", 1), at(1, 2), unsent=FIELDS[2:], absent=("amount",))
