@@ -19,6 +19,7 @@ from dts_assets.model.column_rules import RuleKind, RuleOf
 from dts_assets.model.columns import Column, widened
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
@@ -143,13 +144,23 @@ class FollowedTables:
     def _left_in_shards(
         self, table: TableId, source: TableId, histories: Histories
     ) -> tuple[SourcePosition, str] | None:
-        """Return where a shard of another table got a name outside of it: its rows do not move."""
+        """Return where a table got rows that do not move to it: of a shard, or of a table outside a merge of several sets."""
         routes = self.pipeline.settings.routes
         for position, former in arrivals(histories, source.of_all_sets):
             into = routes.lake_table(former)
-            if routes.merges_into(into, former) and not routes.takes_shard(table, former):
+            if routes.takes_shard(table, former):
+                continue
+            if routes.merges_into(into, former):
                 return position, f"the table was {former}, a shard of {into}, whose rows do not move to it"
+            is_known = former.of_set(source.source_set) in self._known.get(into, ())
+            if is_known and helped_table(former) is None and not self._takes_others(table):
+                return position, f"the table was {former}, whose rows do not move to a merged table with several sets"
         return None
+
+    def _takes_others(self, table: TableId) -> bool:
+        """Return whether a table can take rows of changelogs outside: those of sets do not tell the shard of a row."""
+        routes = self.pipeline.settings.routes
+        return not routes.by_set or len(routes.shard_columns(table)) == 1
 
     def exists(self, table: TableId, frontier: Frontier) -> bool:
         """Tell whether a table exists as of a frontier.
@@ -170,7 +181,7 @@ class FollowedTables:
         histories, routes = self._histories_of_sets(frontier), self.pipeline.settings.routes
         known = {*self._known.get(table, ())}
         mine = frozenset(known)
-        if not routes.by_set or len(routes.shard_columns(table)) == 1:  # else changelogs tell their rows otherwise
+        if self._takes_others(table):
             known |= self._columns.keys()
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
         every = ((name.of_set(one), states) for one, some in histories.items() for name, states in some.items())

@@ -9,6 +9,7 @@ import pytest
 
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.pauses import paused_here
+from dts_assets.flows.unproven import unproven_tables
 from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import items, open_short
@@ -219,6 +220,30 @@ def test_shards_of_sets_are_told_by_both(bench_of: Bench, tmp_path: Path) -> Non
     names = ("_source_database", "_source_set", "id")
     rows = sorted(tuple(row[name] for name in names) for row in harness.rows("snapshot", "shop", "orders"))
     assert rows == [("shop_00", "set_1", 1), ("shop_00", "set_2", 1), ("shop_01", "set_1", 1)]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("former", ["outside", "_orders_0000_gho"])
+@pytest.mark.parametrize("order", [(), (0, 1), (1, 0)])
+def test_a_shard_of_a_set_that_was_a_table_outside_says_so(
+    order: tuple[int, ...], former: str, bench_of: Bench, tmp_path: Path
+) -> None:
+    """A tool that alters a copy of the table and swaps the two keeps the rows."""
+    sets = Sets(lambda: [*shards_of(1, 1), Table(former, [ID, N])], names=NAMES[:2])
+    for name, source in sets.of.items():
+        for table in source.tables:
+            sets.put(name, 0, 1, table, {"id": 1, "n": 1})
+    sets.say("set_2", 1, 10, f"RENAME TABLE shop_00.orders_0000 TO spare, bank.{former} TO shop_00.orders_0000")
+    for window in range(2):
+        sets.checkpoint(window)
+    harness = open_short(bench_of, tmp_path / "capture", sets.messages, windows=2, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    said = f"the table was bank.{former}, whose rows do not move to a merged table with several sets"
+    assert [one.split(": ")[-1] for one in found.results.values()] == ([said] if former == "outside" else [])
+    assert len(harness.rows("snapshot", "shop", "orders")) == 2
 
 
 @pytest.mark.more
