@@ -93,18 +93,35 @@ def followed_history(
             windows += [window for origin in origins[era.arrival] for window in counts(origin.table)]
             until = statements[era.arrival].until or era.position
             keys.append(KeyPeriod(era.position, until, tuple(sorted(schema.key))))
-    paths = [path for era in eras for fill in era.fills for _, path in fill.ways]
+    filled = [path for era in eras for fill in era.fills for _, path in fill.ways]
+    came = [path for era in eras if era.arrived for schema in era.arrived.schemas for path in schema.paths]
     return FollowedHistory(
-        statements_text(statements, _told(pipeline, table, frontier, origins)),
+        statements_text(
+            statements, (*_told(pipeline, table, frontier, origins), *_arrived_columns(eras, tables.tables[table]))
+        ),
         tuple(eras),
         origins,
         frozenset(window.window_start for window in windows if window.truncations),
         absent=any(window.absent_rows for window in windows),
         moves=any(window.partial_moves for window in windows),
-        unfit=any(path.steps for path in paths)
-        or any(window.invalid_values for window in windows)
-        or any(era.arrived is not None and era.arrived.may_be_unfit for era in eras),
+        unfit=any(path.steps for path in filled)
+        or any(path.may_not_fit or path.own_type for path in (*filled, *came))
+        or any(window.invalid_values for window in windows),
         keys=tuple(keys),
+    )
+
+
+def _arrived_columns(eras: Sequence[VersionEra], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return texts for the columns of a history that rows of other names have.
+
+    Each has the type of its values if the column need not hold them. What events tell of them later makes the history anew.
+    """
+    return tuple(
+        repr((era.position, column.name, path.own_type))
+        for era in eras
+        if era.arrived is not None
+        for column, path in zip(columns, era.arrived.schemas[-1].paths, strict=True)
+        if path.origin is not None
     )
 
 

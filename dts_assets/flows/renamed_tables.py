@@ -6,10 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from dts_assets.flows.known_tables import known_sources, known_tables, register_shapes, source_types
+from dts_assets.flows.known_tables import (
+    known_sources,
+    known_tables,
+    register_shapes,
+    registered_columns,
+    source_types,
+)
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.stored_statements import stored_statements
-from dts_assets.model.columns import ColumnShape, same_name
+from dts_assets.model.columns import ColumnShape, joined_type, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -63,7 +69,7 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
         shape: at
         for new in named
         for shape, at in reversed(renamed[new])
-        if _brings_columns(shape, shapes.get(new, ()))
+        if _brings_columns(shape, shapes.get(new, ())) or _brings_types(pipeline, shape, named[new])
     }:
         register_shapes(pipeline, sorted(found, key=lambda shape: (found[shape], shape.table)))
     return frozenset(named.values())
@@ -72,6 +78,21 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
 def _brings_columns(shape: TableShape, known: tuple[ColumnShape, ...]) -> bool:
     """Tell whether a table gets columns with its name that it has not had, whatever their case."""
     return not {same_name(one.name) for one in shape.columns} <= {same_name(one.name) for one in known}
+
+
+def _brings_types(pipeline: Pipeline, shape: TableShape, table: TableId) -> bool:
+    """Tell whether a table gets values with its name that a column of it does not hold."""
+    declared = pipeline.settings.types_of(table)
+    types = {
+        same_name(name): column.type
+        for column in registered_columns(pipeline).get(table, ())
+        for name in column.source_names
+    }
+    return any(
+        joined_type(types[name], pipeline.lake_type(table, one.original_type)) != types[name]
+        for one in shape.columns
+        if one.name not in declared and (name := same_name(one.name)) in types
+    )
 
 
 _Told = Mapping[TableId, Sequence[tuple[ToldPlace, TableShapeRow]]]

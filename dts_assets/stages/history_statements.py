@@ -7,7 +7,7 @@ name, has a value in the open versions from then on, in place. Nothing else make
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.row_origins import NameChange, RowOrigins
-from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, own_type, value_path
+from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, own_type, value_path, with_own_type
 from dts_assets.wire.ddl.schema_changes import TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
@@ -79,8 +79,12 @@ def history_statements(
     def way(column: SchemaColumn, path: ValuePath) -> ValuePath:
         if shown_otherwise(column):
             return path.by_rule(by_rule)
-        kind = "" if lake_type is None else own_type(column, lake_type(column))
-        return replace(path, own_type=kind) if kind else path
+        if lake_type is None:
+            return path
+        kind, place = lake_type(column), places.get(folded(column.name))
+        own = own_type(column, kind)
+        path = replace(path, own_type=own) if own else path
+        return path if place is None else with_own_type(path, kind, columns[place].type)
 
     places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
     moved, ways = {one.place: one for one in moves}, _Ways(states)
@@ -89,7 +93,7 @@ def history_statements(
         one = moved.get(number)
         if one is not None or any(isinstance(change, TableCreated) for change in state.changes):
             ways.forget(number)
-        fills = [] if one is not None else list(ways.assigned(number))
+        fills = ways.assigned(number)  # none where rows moved
         filled = tuple(
             ColumnFill(
                 places.get(folded(column.name)),
@@ -158,17 +162,23 @@ def arrived_columns(rows: FollowedTable, columns: Sequence[Column]) -> FollowedC
 
     ``rows`` has the schemas of the rows, up to the one with which they came under the history's name.
     """
-    found = rows.followed()
+    found, types = rows.followed(), rows.types
     by_name = {folded(name): place for place, name in enumerate(rows.names)}
     places = [
         next((by_name[folded(name)] for name in one.source_names if folded(name) in by_name), None) for one in columns
     ]
+
+    def ways(paths: Sequence[ValuePath | None]) -> Iterator[ValuePath | None]:
+        for place, column in zip(places, columns, strict=True):
+            path = None if place is None else paths[place]
+            yield path if place is None or path is None else with_own_type(path, types[place], column.type)
+
     schemas = tuple(
         PastSchema(
             schema.since,
-            tuple(ValuePath(None) if place is None else schema.paths[place] for place in places),
+            tuple(path or ValuePath(None) for path in ways(schema.paths)),
             tuple(() if place is None else schema.fields[place] for place in places),
-            tuple(None if place is None else schema.defaults[place] for place in places),
+            tuple(ways(schema.defaults)),
         )
         for schema in found.schemas
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.stages.altered_rows import Cells
 from dts_assets.wire.columns.lake_texts import held_as
 
-_HEXADECIMAL = "0x"
+_HEXADECIMAL = re.compile("0x(?:[0-9a-f]{2})*")
 
 
 def as_texts(cells: Cells) -> Cells:
@@ -18,7 +20,7 @@ def as_texts(cells: Cells) -> Cells:
     """
     values = cells.values
     if pa.types.is_binary(values.type):
-        shown = [None if one is None else f"{_HEXADECIMAL}{one.hex()}" for one in values.to_pylist()]
+        shown = [None if one is None else f"0x{one.hex()}" for one in values.to_pylist()]
         texts = pa.array(shown, pa.string())
     else:
         texts = held_as(values, pa.string())
@@ -33,4 +35,4 @@ def from_texts(texts: pa.Array, lake_type: str) -> pa.Array:
 
 
 def _bytes_of(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix(_HEXADECIMAL)) if text.startswith(_HEXADECIMAL) else text.encode()
+    return bytes.fromhex(text.removeprefix("0x")) if _HEXADECIMAL.fullmatch(text) else text.encode()

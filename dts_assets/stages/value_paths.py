@@ -19,6 +19,7 @@ from dts_assets.model.columns import joined_type, widened
 from dts_assets.model.tables import TableId
 from dts_assets.stages.altered_rows import Cells, added_cells, modified_cells
 from dts_assets.stages.keys import Mask, as_mask
+from dts_assets.stages.mapped_texts import as_texts, from_texts
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.value_keeping import keeps_values
@@ -67,7 +68,8 @@ class ValuePath:
     ``steps`` added. Steps that keep every value are left out. The ways of a column from all schemas share one ``chain`` of steps,
     of which the last one stands first: this way has ``count`` of them, behind the ``first``. Wall clocks that a setting stores as
     instants are those of ``zone``; it is empty where there are none. ``own_type`` is the lake type of the column at the end
-    where it is not that of the server's values: events tell values of that type.
+    where it is not that of the server's values: events tell values of that type. It also stands where the values get another
+    type, which need not hold them.
     """
 
     origin: str | None
@@ -150,6 +152,14 @@ def own_type(column: SchemaColumn, lake_type: str) -> str:
     return "" if kind is None or kind.lake_type == lake_type else lake_type
 
 
+def with_own_type(path: ValuePath, own: str, lake_type: str) -> ValuePath:
+    """Return the way of values of a type to a lake type.
+
+    Their own type has to be known where the lake type need not hold them.
+    """
+    return path if joined_type(own, lake_type) == lake_type else replace(path, own_type=own)
+
+
 def value_paths(
     states: Sequence[SchemaState], start: int, end: int, names: Iterable[str]
 ) -> list[Mapping[str, ValuePath]]:
@@ -222,9 +232,11 @@ def followed(
         lake_type: The type that the values have at the end, such as ``decimal(10,2)``.
         family: The server's family, None where it is not known.
     """
-    if path.own_type != lake_type and path.own_type and joined_type(path.own_type, lake_type) == lake_type:
+    if path.own_type and path.own_type != lake_type:
         # As with an event, a value that its own type does not take is none, though the type of all columns may hold it.
         made = followed(path, stored, texts, count, path.own_type, family)
+        if joined_type(path.own_type, lake_type) != lake_type:
+            return _with_other_texts(made, lake_type)
         return replace(made, values=held_as(made.values, arrow_type(lake_type)))
     steps = path.steps
     if stored is None:
@@ -241,6 +253,17 @@ def followed(
             is_told = isinstance(step, ToldStep)
             cells = _with_new_values(cells, made, _lake_type(step.change.new), "") if is_told else made
     return _in_type(cells, lake_type, path.zone)
+
+
+def _with_other_texts(cells: Cells, lake_type: str) -> Cells:
+    """Return values in a type that need not hold them.
+
+    A value that has another text in it becomes its text.
+    """
+    shown = as_texts(cells).values
+    values, _ = read_back(cells.values, lake_type)
+    same = as_mask(pc.fill_null(pc.equal(held_as(values, pa.string()), shown), False))
+    return replace(cells, values=with_nulls(values, ~same), texts=with_nulls(shown, same))
 
 
 def _clocks(stored: pa.Array, lake_type: str, zone: str) -> tuple[pa.Array, Mask | None] | None:
@@ -270,7 +293,8 @@ def _with_new_values(before: Cells, behind: Cells, lake_type: str, zone: str) ->
     """
     if before.texts.null_count == len(before.texts):
         return behind
-    values, bad = _clocks(before.texts, lake_type, zone) or read_back(before.texts, lake_type)
+    shown = from_texts(before.texts, lake_type)
+    values, bad = _clocks(shown, lake_type, zone) or read_back(shown, lake_type)
     texts = pa.nulls(len(values), pa.string()) if bad is None else with_nulls(before.texts, ~bad)
     return behind.with_others(Cells.of(values, texts), as_mask(before.texts.is_valid()))
 
