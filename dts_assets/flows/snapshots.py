@@ -425,9 +425,9 @@ def _followed(pipeline: Pipeline, job: SnapshotJob, found: Following) -> Snapsho
 
 
 def _with_unfollowed(job: SnapshotJob, now: FollowedShards) -> SnapshotJob:
-    """Return a job whose state has the first statement that its rows lack."""
+    """Return a job whose state says which statement or rows it lacks."""
     state = job.plan.state
-    lacks = "" if state.present is not None else now.unfollowed
+    lacks = "" if state.present is not None else now.unfollowed if now.is_simple else now.doubt
     return replace(job, plan=replace(job.plan, state=replace(state, unfollowed=lacks)))
 
 

@@ -63,7 +63,7 @@ class SnapshotState:
     ``followed_columns`` the digest of the columns that its changelog had then. ``passed`` is the text of the rules that the rows
     of its changelogs have passed because of the tables that they reach. ``ambiguous`` is a digest of the changes that may mean
     several different rows of a table without a key, 0 without one: each has a row in quarantine. ``unfollowed`` has the first
-    statement whose changes the rows of a merged table lack; empty where they lack none.
+    statement whose changes the rows of a merged table lack, or says which rows it lacks; empty where it lacks none.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """

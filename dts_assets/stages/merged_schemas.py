@@ -51,8 +51,9 @@ class FollowedShards:
 
     @property
     def is_simple(self) -> bool:
-        """True if each shard had one schema so far, and its rows one name."""
-        return not self.is_moved and all(len(one.states) == 1 for one in self.shards.values())
+        """True if each shard had one schema so far and all its rows, under one name."""
+        shards = self.shards.values()
+        return not self.is_moved and all(len(one.states) == 1 and one.left_out is None for one in shards)
 
     @property
     def has_defaults(self) -> bool:

@@ -76,6 +76,45 @@ def test_a_table_outside_that_was_a_shard_is_not_proven(
         assert said == ({table_id("outside"): SAID} if is_unproven else {}), number
 
 
+@pytest.mark.parametrize(
+    ("keyed_anew", "order"),
+    [
+        (True, ()),
+        *(
+            pytest.param(*one, marks=pytest.mark.more)
+            for one in ((True, (2, 0, 1)), (False, ()), (False, (0, 1, 2)), (False, (2, 0, 1)))
+        ),
+    ],
+)
+def test_a_shard_that_was_one_of_another_table_is_not_proven_whatever_the_keys(
+    keyed_anew: bool, order: Sequence[int], tmp_path: Path
+) -> None:
+    fields = [Field("id", INT, True), Field("n", INT, True)]
+    shard = Table("orders_1", [*fields], ("shop_00", "orders_0001"))
+    people = [Table(f"people_{number}", [*fields], ("crm_00", f"people_{number}")) for number in (1, 2)]
+    source = short_source(shard, *people)
+    for table in (shard, people[0]):
+        source.transaction(border(0) + SECOND, Dml(table, [(None, {"id": one, "n": one}) for one in (1, 2)]))
+    if keyed_anew:
+        source.transaction(
+            border(0) + 2 * SECOND, Ddl("ALTER TABLE crm_00.people_1 DROP PRIMARY KEY, ADD PRIMARY KEY (id)")
+        )
+    source.transaction(border(1) + SECOND, Ddl(f"RENAME TABLE {SHARD} TO crm_00.people_2"))
+    source.transaction(border(2) + SECOND, Dml(people[1], [(None, {"id": 7, "n": 7})]))
+    for window in range(3):
+        source.checkpoint(border(window) + 500 * SECOND)
+    merge = {**MERGE, "crm.people": ["crm_*.people_*"]}
+    harness = open_short(
+        bench_in_process(tmp_path, "leaves"), tmp_path / "capture", source.messages, windows=3, merge=merge
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not harness.pipeline.ledger.paused_tables()
+    found = unproven_tables(harness.pipeline)
+    assert {f"{table}": one.split(": ")[-1] for table, one in found.results.items()} == {"crm.people": SAID}
+
+
 def test_numbers_are_no_dates_of_a_shard_that_got_their_name(tmp_path: Path) -> None:
     shard = Table("orders_1", [Field("id", INT, True), Field("n", DATE)], ("shop_00", "orders_0001"))
     outside = Table("outside", [Field("id", INT, True), Field("n", INT)])
