@@ -144,7 +144,10 @@ class FollowedTables:
     def _left_in_shards(
         self, table: TableId, source: TableId, histories: Histories
     ) -> tuple[SourcePosition, str] | None:
-        """Return where a table got rows that do not move to it: of a shard, or of a table outside a merge of several sets."""
+        """Return where a table got rows that do not move to it.
+
+        They are those of a shard of another table, or, for a merged table with several sets, those of a table outside.
+        """
         routes = self.pipeline.settings.routes
         for position, former in arrivals(histories, source.of_all_sets):
             into = routes.lake_table(former)
@@ -158,7 +161,10 @@ class FollowedTables:
         return None
 
     def _takes_others(self, table: TableId) -> bool:
-        """Return whether a table can take rows of changelogs outside: those of sets do not tell the shard of a row."""
+        """Return whether a table can take rows of changelogs outside.
+
+        Those of several sets do not tell the shard of a row.
+        """
         routes = self.pipeline.settings.routes
         return not routes.by_set or len(routes.shard_columns(table)) == 1
 
