@@ -61,7 +61,10 @@ def compare_contents(pipeline: Pipeline, *, spark: SparkProvider, progress: Prog
     if not undecided:
         return
     compared = (
-        part.cell for one in undecided if one.undecided for part in chain(*one.undecided.lives, one.undecided.elsewhere)
+        part.cell
+        for fall in (one.undecided for one in undecided)
+        if fall is not None
+        for part in chain(*fall.lives, (one.part for one in fall.elsewhere))
     )
     refuse_removed_entries(
         pipeline, compared, consequence="messages whose ids begin again cannot be compared with them"

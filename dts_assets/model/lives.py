@@ -40,6 +40,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class PartElsewhere:
+    """A run of another Kafka partition than the one in which ids fall.
+
+    Ids up to ``passed`` had been passed there since the window of the fall: what has them may stand behind the same begin.
+    """
+
+    part: Part
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fall:
     """A place where ids fall, and all that its meaning depends on.
 
@@ -54,7 +65,7 @@ class Fall:
     greatest: int
     latest: datetime
     lives: tuple[tuple[Part, ...], ...]
-    elsewhere: tuple[Part, ...] = ()
+    elsewhere: tuple[PartElsewhere, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -82,7 +93,7 @@ class Fall:
         facts: list[object] = [CODE_VERSION, self.kafka_partition, self.life, self.greatest, self.latest.isoformat()]
         facts += [_text(part) for part in self.parts]
         facts += [(number, _text(part)) for number, parts in enumerate(self.lives) for part in parts]
-        facts += [("elsewhere", _text(part)) for part in self.elsewhere]
+        facts += [("elsewhere", one.passed, _text(one.part)) for one in self.elsewhere]
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 

@@ -143,11 +143,16 @@ def _passed(
 
 
 def _unseen_doubts(groups: Sequence[Sequence[_Begin]], seen: Sequence[PartitionLives]) -> Iterator[Doubt]:
-    """Yield the begins of lineages that some Kafka partition does not show."""
+    """Yield the begins of lineages that some Kafka partition does not show, or not surely where it stands."""
     for group in groups:
         if len({one.kafka_partition for one in group}) < len(seen):
             detail = "ids begin again, and only times tell which messages of other Kafka partitions come behind it"
             for one in group:
+                yield Doubt(one.kafka_partition, one.life.begin.start, detail)
+            continue
+        for one in group if len(group) > 1 else ():
+            if one.time_before >= one.time:
+                detail = "ids begin again, and the times before this message do not show that they began here"
                 yield Doubt(one.kafka_partition, one.life.begin.start, detail)
 
 

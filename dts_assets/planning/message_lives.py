@@ -125,12 +125,17 @@ class PartitionLives:
 
     def doubts(self) -> Iterator[Doubt]:
         """Yield the places at which identity is not proven."""
-        for _, answer in self.decided:
+        for fall, answer in self.decided:
             if answer.doubts and answer.doubted is not None:
                 detail = (
                     f"{answer.doubts} messages have ids below one before them that were never seen, or never with this"
-                    " content, and times that show no new task; their changes were kept, by id"
+                    " content, and nothing shows a new task; their changes were kept, by id"
                 )
+                if answer.life == len(fall.lives):
+                    detail = (
+                        f"{answer.doubts} messages behind the begin of new ids say what was said before it, with the same id"
+                        " and time; their changes were kept twice"
+                    )
                 yield Doubt(self.kafka_partition, answer.doubted, detail, ProblemCode.ID)
         for offset in self.broken:
             detail = "ids fall too often in this window to tell from here on what is sent again"
@@ -313,7 +318,8 @@ class _Seen:
         least, most = parts[0].first, min(life.greatest, parts[-1].last)
         assert life.latest is not None, "a life begins with messages"
         lives = tuple(one.within(least, most) for one in self.lives)
-        elsewhere = self.elsewhere.within(kafka_partition, least, most, until=parts[-1].cell.window.start)
+        since, until = (part.cell.window.start for part in (parts[0], parts[-1]))
+        elsewhere = self.elsewhere.within(kafka_partition, least, most, since=since, until=until)
         return Fall(kafka_partition, parts, self.present, life.greatest, life.latest, lives, elsewhere)
 
     def go_on(self, parts: tuple[Part, ...], fall: Fall, answer: Comparison) -> None:

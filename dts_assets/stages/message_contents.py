@@ -62,6 +62,25 @@ class Contents:
         both = said.astype(np.int64) * (int(times.max(initial=0)) + 1) + times
         return _pairs_among(self.ids, both[: len(self.ids)], others.ids, both[len(self.ids) :]) & (self.times > 0)
 
+    def later_than(self, others: Contents) -> npt.NDArray[np.bool_]:
+        """Tell which messages have the id and the content of one among others, and a later time.
+
+        Times that are zero say nothing.
+        """
+        timed = np.flatnonzero(others.times > 0)
+        order = timed[np.argsort(-others.times[timed], kind="stable")]  # of equal ones the earliest is the last
+        _, ids = np.unique(np.concatenate([self.ids, others.ids]), return_inverse=True)
+        _, said = np.unique(np.concatenate([self.digests, others.digests]), return_inverse=True)
+        _, codes = np.unique(ids.astype(np.int64) * (int(said.max(initial=0)) + 1) + said, return_inverse=True)
+        earliest = np.full(int(codes.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        earliest[codes[len(self.ids) :][order]] = others.times[order]
+        later: npt.NDArray[np.bool_] = self.times > earliest[codes[: len(self.ids)]]
+        return later
+
+    def taken(self, wanted: npt.NDArray[np.bool_]) -> Contents:
+        """Return some of the messages."""
+        return Contents(self.offsets[wanted], self.ids[wanted], self.digests[wanted], self.times[wanted])
+
     def first_told(self) -> _Numbers:
         """Return the places of the messages that say of their id what none before them said."""
         order = np.lexsort((self.digests, self.ids))  # stable: equal ones stay in the order of arrival
@@ -86,12 +105,16 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
     def of_life(number: int) -> Contents:
         return contents_in(fall.lives[number], read, wire, least=fall.first, most=most)
 
-    copied = np.zeros(len(own.ids), np.bool_)
-    life, doubted = _life_of(fall, own, of_life, copied)
+    copied = said = told = np.zeros(len(own.ids), np.bool_)
+    life, doubted = _life_of(fall, own, of_life, copied, said)
     if fall.elsewhere and (life != fall.life or len(doubted)):
-        elsewhere = contents_in(fall.elsewhere, read, wire, least=fall.first, most=most, counted_once=True)
-        copied = own.told_by(elsewhere) & ~own.among(of_life(fall.life))
-        life, doubted = _life_of(fall, own, of_life, copied)
+        elsewhere, in_order = _contents_elsewhere(fall, read, wire)
+        told = own.told_by(elsewhere.taken(in_order))
+        copied = told & ~own.among(of_life(fall.life))
+        said = own.among(elsewhere.taken(in_order)) | own.later_than(elsewhere)
+        life, doubted = _life_of(fall, own, of_life, copied, said)
+    if life == len(fall.lives):  # an event has one time: what was told with it before the begin would count twice
+        doubted = own.offsets[told | own.told_by(of_life(fall.life))]
     until: tuple[int | None, int | None] = (None, None)
     if life < fall.life and fall.parts[-1].last > fall.greatest:
         until = len(fall.parts) - 1, _first_beyond(fall.parts[-1], read, fall.greatest)
@@ -112,23 +135,28 @@ def compare(fall: Fall, read: ReadCell, wire: WireFormat) -> Comparison:
 
 
 def _life_of(
-    fall: Fall, own: Contents, of_life: Callable[[int], Contents], copied: npt.NDArray[np.bool_]
+    fall: Fall,
+    own: Contents,
+    of_life: Callable[[int], Contents],
+    copied: npt.NDArray[np.bool_],
+    said: npt.NDArray[np.bool_],
 ) -> tuple[int, _Numbers]:
     """Return the life of messages whose ids had been passed, and the offsets of doubtful ones.
 
-    Messages that are ``copied`` from other Kafka partitions tell nothing.
+    Messages that are ``copied`` from other Kafka partitions are no doubt. Those whose content was ``said`` there begin no life:
+    they may be copies or stand behind a begin that is not seen there, so where they alone speak for a begin they are a doubt.
     """
     present = of_life(fall.life)
     # The greatest id itself may have been torn: more pieces of its event can come.
-    passed = (own.ids < fall.greatest) & ~copied
+    passed = own.ids < fall.greatest
     known = np.isin(own.ids, present.ids)
     latest = (fall.latest - _EPOCH) // timedelta(microseconds=1)
     other = passed & known & ~own.among(present)
     # An id with its time again and another content is a piece of the event that came late: a new task's clock goes on.
     late = other & own.of_events_of(present)
-    later = passed & ~known & (own.times > latest)
-    if not ((other & ~late).any() or later.any()):
-        return fall.life, own.offsets[(passed & ~known) | late]
+    begins = (other & ~late) | (passed & ~known & (own.times > latest))
+    if not (begins & ~said).any():
+        return fall.life, own.offsets[begins | (((passed & ~known) | late) & ~copied)]
     if own.times.max(initial=0) <= latest:
         for number in range(fall.life - 1, -1, -1):
             if own.among(of_life(number)).all():
@@ -136,20 +164,36 @@ def _life_of(
     return len(fall.lives), own.offsets[:0]
 
 
-def contents_in(
-    parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int, counted_once: bool = False
-) -> Contents:
-    """Return the contents of the messages of some runs whose ids lie in a range, ends included.
+def _contents_elsewhere(fall: Fall, read: ReadCell, wire: WireFormat) -> tuple[Contents, npt.NDArray[np.bool_]]:
+    """Return the contents of statements, and of tables with a key, in other Kafka partitions.
+
+    With them comes which have ids that had not been passed there: all others may stand behind the same begin.
+    """
+    parts = [one.part for one in fall.elsewhere]
+    found, at = _contents_of(parts, read, wire, least=fall.first, most=fall.passed, counted_once=True)
+    passed = np.array([one.passed for one in fall.elsewhere])
+    return found, found.ids > passed[at]
+
+
+def contents_in(parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int) -> Contents:
+    """Return the contents of the messages of some runs whose ids lie in a range, ends included."""
+    return _contents_of(parts, read, wire, least=least, most=most, counted_once=False)[0]
+
+
+def _contents_of(
+    parts: Sequence[Part], read: ReadCell, wire: WireFormat, *, least: int, most: int, counted_once: bool
+) -> tuple[Contents, _Numbers]:
+    """Return contents, and the place of the part of each.
 
     With ``counted_once`` they are statements and those of tables with a key alone.
     """
-    found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 4]
-    by_cell: dict[Cell, list[Part]] = {}
-    for part in parts:
-        by_cell.setdefault(part.cell, []).append(part)
+    found: list[tuple[_Numbers, ...]] = [(np.zeros(0, np.int64),) * 5]
+    by_cell: dict[Cell, list[int]] = {}
+    for number, part in enumerate(parts):
+        by_cell.setdefault(part.cell, []).append(number)
     for cell, mine in by_cell.items():
-        starts = np.array([part.start for part in mine])
-        ends = np.array([part.run.last_offset for part in mine])
+        starts = np.array([parts[number].start for number in mine])
+        ends = np.array([parts[number].run.last_offset for number in mine])
         for batch in read(cell):
             offsets, ids = batch["last_offset"].to_numpy(), pc.fill_null(batch["position"], -1).to_numpy()
             place = np.searchsorted(starts, offsets, side="right") - 1
@@ -161,8 +205,9 @@ def contents_in(
                 rows = rows[is_statement | wire.has_key(batch["payload"].take(pa.array(rows)))]
             if len(rows):
                 said = wire.contents(batch["payload"].take(pa.array(rows)))
-                found.append((offsets[rows], ids[rows], said, _times(batch)[rows]))
-    return Contents(*(np.concatenate(column) for column in zip(*found, strict=True)))
+                found.append((offsets[rows], ids[rows], said, _times(batch)[rows], np.array(mine)[place[rows]]))
+    *columns, at = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Contents(*columns), at
 
 
 def _first_beyond(part: Part, read: ReadCell, greatest: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dts_assets.model.problems import Completeness
+from dts_assets.model.problems import Completeness, ProblemCode
 from tests.flows.drs_avro_topic import in_drs_avro
 from tests.flows.drs_avro_topic import settings as avro_settings
 from tests.flows.harness import Bench, Harness, refresh, settle_open
@@ -54,6 +54,10 @@ class Task:
         self.changes[table] += len(data)
         self._put(partition, at, self.sent[-1][1])
         return len(self.sent) - 1
+
+    def begin_anew(self) -> None:
+        """The task is made anew: ids begin again."""
+        self._id = 100
 
     def again(self, at: datetime, number: int, partition: int) -> None:
         """Send a change again, into any Kafka partition, with another time of sending."""
@@ -160,6 +164,30 @@ def test_a_task_that_sends_again_into_other_kafka_partitions_begins_nothing(benc
         backwards.all(number)
     backwards.settle()
     assert_equal(backwards, forwards)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=str)
+def test_messages_of_a_task_made_anew_in_two_kafka_partitions_are_of_a_lineage_of_their_own(
+    bench: Bench, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """Each of the two Kafka partitions told the other one that its message was an old one, and the row stayed as it was."""
+    task = Task()
+    for step in range(9):
+        task.change(border(0) + timedelta(seconds=10 * step), "accounts", [step % 3], partition=step % 3)
+    task.begin_anew()
+    number = task.change(border(1) + timedelta(seconds=10), "accounts", [0, 1], "UPDATE")
+    task.again(border(1) + timedelta(seconds=11), number, 1)
+    harness = bench.open(write_capture(tmp_path / "capture", task.messages), **SETTINGS)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    notes = {row["id"]: row["note"] for row in harness.rows("snapshot", "bank", "accounts")}
+    assert notes == {0: "UPDATE 101", 1: "UPDATE 101", 2: "INSERT 109"}
+    assert len(harness.pipeline.ledger.lineages()) == 2
+    assert kept_and_redelivered(harness)[1]["accounts"] == 2
+    problems = {problem.code for row in harness.pipeline.ledger.cuts() for problem in row.problems}
+    assert problems == {ProblemCode.LINEAGES}, "the third Kafka partition does not show the begin"
 
 
 def named(rule: str) -> dict[str, Any]:

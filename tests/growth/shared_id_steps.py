@@ -66,10 +66,8 @@ def _windows(rows: list[IngestWindow]) -> object:
 
 def _within(rows: list[IngestWindow]) -> object:
     elsewhere = PartsElsewhere(rows)
-    found = [
-        elsewhere.within(0, row.runs[0].first.position, row.runs[0].last.position, until=row.window.start)
-        for row in rows
-    ]
+    spans = [(row.runs[0].first.position, row.runs[0].last.position, row.window.start) for row in rows]
+    found = [elsewhere.within(0, first, last, since=start, until=start) for first, last, start in spans]
     assert not elsewhere.leaves_out(0, 0, 1 << 40)
     return found
 
@@ -84,6 +82,7 @@ SHARED_ID_STEPS: dict[str, Case] = {
     "windows that share ids": (_two_partitions, _windows),
     "runs of ids in another Kafka partition": (_two_partitions, _within),
     "contents with a time among others": (_contents, lambda contents: contents.told_by(contents)),
+    "contents with an earlier time among others": (_contents, lambda contents: contents.later_than(contents)),
     "windows that are compared and not appended to": (
         lambda count: Appends(cuts(count)),
         lambda appends: appends.comparing(list(appends.marks)[::2]).made_by,
