@@ -175,7 +175,7 @@ def apply_rules_to(
 
     committed = do_apart(CHANGELOG.name, written.files, commit, busy=())
     faults = {**planned.faults, **written.faults, **committed.faults}
-    return Passed({**_of_reached(pipeline, faults), **faults}, frozenset(rewritten))
+    return Passed({**_of_reached(pipeline, faults, tables), **faults}, frozenset(rewritten))
 
 
 def _missing(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> dict[str, ColumnRule]:
@@ -265,13 +265,18 @@ def _refuse_types(
             raise LakeTableError(str(table), clause, _WAY_OUT)
 
 
-def _of_reached(pipeline: Pipeline, faults: Mapping[TableId, Fault]) -> dict[TableId, Fault]:
-    """Return the faults of the tables that rows of failed ones reach, which would show plain values."""
+def _of_reached(
+    pipeline: Pipeline, faults: Mapping[TableId, Fault], tables: Collection[TableId]
+) -> dict[TableId, Fault]:
+    """Return the faults of those of some tables that rows of failed ones reach, which would show plain values.
+
+    A name that rows had only within a statement is none of the ``tables``: nobody could resume it.
+    """
     return {
         one.table: refused_by_rules(one.table, f"rows of {table} reach it, and could not pass its rules")
         for table in faults
         for one in sorted(reached_from(pipeline).get(table, ()))
-        if one.table not in faults
+        if one.table in tables and one.table not in faults
     }
 
 

@@ -135,7 +135,7 @@ def _materialize(
 def _with_rules(
     pipeline: Pipeline, plan: TablesPlan, makes: Collection[TableId], *, spark: SparkProvider, progress: Progress
 ) -> tuple[TablesPlan, dict[TableId, Fault]]:
-    """Let stored rows pass the rules of the tables that they reach; return the plan and the faults.
+    """Let stored rows pass the rules of the tables that they reach; return the plan and the new faults.
 
     Tables with a fault are left out of it. The changelogs that the plan ``makes`` may have to be made.
     """
@@ -149,7 +149,8 @@ def _with_rules(
     done = pass_rules(pipeline, there, spark=spark, progress=progress, note=note, makes=makes)
     changelogs = {table: columns for table, columns in plan.changelogs.items() if table not in done.faults}
     concerned = None if plan.concerned is None else plan.concerned | done.rewritten
-    return replace(plan, changelogs=changelogs, concerned=concerned), dict(done.faults)
+    faults = {table: fault for table, fault in done.faults.items() if table not in plan.paused}
+    return replace(plan, changelogs=changelogs, concerned=concerned), faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,18 +268,22 @@ def test_a_row_filter_on_a_column_that_the_former_name_lacks_pauses_the_table(be
 
 @pytest.mark.more
 @pytest.mark.parametrize("rule", [HASH, MASK])
+@pytest.mark.parametrize("way", ["", "bank.spare, bank.spare TO "])
 def test_numbers_that_reach_a_rule_pause_their_table_and_the_one_that_they_reach(
-    bench_of: Bench, tmp_path: Path, rule: dict[str, Any]
+    bench_of: Bench, tmp_path: Path, way: str, rule: dict[str, Any]
 ) -> None:
     life = Life(people("staging"), people("others"))
     life.put("staging", 1, 2, n=4111222233)
     life.put("others", 1)
     life.window(0)
-    life.say("RENAME TABLE bank.staging TO bank.customers")
+    life.say(f"RENAME TABLE bank.staging TO {way}bank.customers")
     life.window(1)
     harness = opened(bench_of, tmp_path, life, {"bank.customers.n": rule}, windows=2)
     harness.all(0)
     harness.all(1)
+    harness.settle()
+    for cut in harness.pipeline.ledger.cuts():
+        assert len({one.id for one in cut.paused}) == len(cut.paused)
     reasons = {row.table.table: row.reason for row in harness.pipeline.ledger.paused_tables()}
     assert reasons.keys() == {"staging", "customers"}
     assert "its column n is stored as int64" in reasons["staging"] or "int32" in reasons["staging"]

@@ -96,6 +96,7 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
     known = (
         ("rows of several primary keys", is_shared, "different primary keys"),  # docs/shards.md
         ("columns of a type that no rule takes", F.RULES in case.features, "makes texts"),  # docs/rules.md
+        ("columns of a type that no rule takes", F.RULES in case.features, "could not pass its rules"),
         ("keys under a rule", F.RULES in case.features, "a column of its primary key"),  # docs/rules.md
         ("keys of frozen tables", F.FREEZE in case.features, "its columns are frozen"),  # docs/schema-changes.md
         # docs/snapshots.md: the layout of a merged table follows no names; another table, or one made like it, has its own
