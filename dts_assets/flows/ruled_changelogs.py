@@ -268,7 +268,7 @@ def _refuse_types(
 def _of_reached(
     pipeline: Pipeline, faults: Mapping[TableId, Fault], tables: Collection[TableId]
 ) -> dict[TableId, Fault]:
-    """Return the faults of those of some tables that rows of failed ones reach, which would show plain values.
+    """Return the faults of tables that rows of failed ones reach: they would show plain values.
 
     A name that rows had only within a statement is none of the ``tables``: nobody could resume it.
     """

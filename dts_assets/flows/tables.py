@@ -135,7 +135,7 @@ def _materialize(
 def _with_rules(
     pipeline: Pipeline, plan: TablesPlan, makes: Collection[TableId], *, spark: SparkProvider, progress: Progress
 ) -> tuple[TablesPlan, dict[TableId, Fault]]:
-    """Let stored rows pass the rules of the tables that they reach; return the plan and the new faults.
+    """Let stored rows pass the rules of tables that they reach; return plan and new faults.
 
     Tables with a fault are left out of it. The changelogs that the plan ``makes`` may have to be made.
     """

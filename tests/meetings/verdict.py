@@ -292,9 +292,8 @@ def _rows(snapshot: pa.Table) -> list[dict[str, Any]]:
 
 def _is(found: Mapping[str, Any], wanted: Mapping[str, Any], unknown: frozenset[str]) -> bool:
     return all(
-        value.takes(found[name])
-        if isinstance(value, OneOf)
-        else found[name] == value or (found[name] is None and name in unknown)
+        (found[name] is None and name in unknown)
+        or (value.takes(found[name]) if isinstance(value, OneOf) else found[name] == value)
         for name, value in wanted.items()
     )
 
