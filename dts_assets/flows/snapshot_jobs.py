@@ -108,6 +108,14 @@ class SnapshotJob:
         return None if self.following is None else self.following.planned
 
     @property
+    def has_news(self) -> bool:
+        """True if there is anything to commit.
+
+        A statement of a window that was made again may also say that the table is not proven.
+        """
+        return not self.plan.nothing or self.plan.state.doubt != self.before.doubt
+
+    @property
     def has_steps(self) -> bool:
         """True if the primary key changes amid the changes."""
         return len(self.plan.spans) > 1 or (self.following is not None and len(self.following.parts) > 1)

@@ -100,7 +100,7 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
     faults = {**unconverted, **opened.faults, **planned.faults, **following.faults, **stopped}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
-    busy = [tagged(work, job, counts) for job in jobs if not job.plan.nothing]
+    busy = [tagged(work, job, counts) for job in jobs if job.has_news]
     merged = MergedRows()
     if busy:
         began = time.monotonic()

@@ -208,6 +208,28 @@ def test_a_modified_type_converts_the_rows_of_the_sets_that_it_reached(bench_of:
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_set_whose_first_event_comes_behind_its_statements_has_all_of_them(
+    order: tuple[int, ...], bench_of: Bench, tmp_path: Path
+) -> None:
+    sets = Sets(lambda: [items()], names=NAMES[:2])
+    sets.put("set_1", 0, 1, "items", {"id": 1, "n": 1})
+    sets.say("set_2", 0, 10, "CREATE TABLE bank.items (id int PRIMARY KEY, n int, note varchar(80))")
+    sets.alter("set_1", 0, 20, "items", "ADD COLUMN more int DEFAULT 3", [ID, N, NOTE, MORE])
+    altered = [ID, Field("n", TEXT), NOTE, MORE]
+    sets.alter("set_2", 1, 10, "items", "ADD COLUMN more int DEFAULT 5, MODIFY n varchar(80)", altered)
+    sets.put("set_2", 2, 10, "items", {"id": 2, "n": "x", "more": 7})
+    for window in range(3):
+        sets.checkpoint(window)
+    harness = open_short(bench_of, tmp_path / "capture", sets.messages, windows=3)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not unproven_tables(harness.pipeline).results
+    assert shown(harness, "_source_set", "id", "n", "more") == [("set_1", 1, "1", 3), ("set_2", 2, "x", 7)]
+
+
+@pytest.mark.more
 def test_shards_of_sets_are_told_by_both(bench_of: Bench, tmp_path: Path) -> None:
     sets = Sets(lambda: shards_of(2, 1), names=NAMES[:2])
     for name, source in sets.of.items():

@@ -14,6 +14,7 @@ from dts_assets.flows.find_work import find_work
 from dts_assets.flows.known_tables import known_sources, known_tables
 from dts_assets.flows.pauses import resume_tables
 from dts_assets.flows.statement_export import Exported, Wanted, export_statements
+from dts_assets.flows.unproven import unproven_tables
 from dts_assets.stages.sql_dialects import dialect_of
 from tests.flows.drs_task import DrsTask
 from tests.flows.harness import Bench, Harness, refresh, settle_open
@@ -22,7 +23,7 @@ from tests.flows.in_process import bench_in_process
 from tests.flows.redelivery import again
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml, Source, write_capture
-from tests.flows.source_tables import BIGINT, DATE, INT, TEXT, UNSIGNED, Field, Table
+from tests.flows.source_tables import BIGINT, DATE, INT, TEXT, UNSIGNED, Field, Kind, Table
 from tests.flows.test_live import pieces
 from tests.flows.test_merged_tables import MERGE, ORDERS, Shards, assert_balanced, ordered, shard, shards_of, shown
 from tests.tiers import chosen
@@ -334,6 +335,39 @@ def test_a_shard_without_an_event_gives_the_table_no_column(
     rows = harness.rows("snapshot", *ORDERS.path)
     assert {type(row["n"]) for row in rows} == {int}
     assert not any("late" in row for row in rows)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", [BIGINT, TEXT], ids=["bigint", "varchar(80)"])
+@pytest.mark.parametrize("order", [(), (0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_shard_whose_first_event_comes_behind_its_statements_has_all_of_them(
+    order: tuple[int, ...], kind: Kind, bench_of: Bench, tmp_path: Path
+) -> None:
+    """A window whose statements name the shard is made again once an event has told of it."""
+    table, late = shards_of(1, 1)[0], shard(9, 9)
+    source = short_source(table, late)
+    put(source, 0, 1, table, 1, 2)
+    create = "CREATE TABLE shop_09.orders_0009 (id int PRIMARY KEY, n int, note varchar(80), gone int)"
+    source.transaction(border(0) + 2 * SECOND, Ddl(create))
+    source.transaction(border(0) + 3 * SECOND, Ddl("ALTER TABLE shop_00.orders_0000 ADD late int DEFAULT 3"))
+    table.columns.append(Field("late", INT))
+    altered = f"ADD late int DEFAULT 5, MODIFY n {kind.original_type}, DROP gone"
+    source.transaction(border(1) + SECOND, Ddl(f"ALTER TABLE shop_09.orders_0009 {altered}"))
+    late.columns[1:] = [Field("n", kind), Field("note", TEXT), Field("late", INT)]
+    value: Any = 7 if kind is BIGINT else "x"
+    put(source, 2, 1, late, 7, n=value, late=8)
+    end(source, 3)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=3, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert not unproven_tables(harness.pipeline).results
+    old = [1, 2] if kind is BIGINT else ["1", "2"]
+    assert rows_of(harness, "id", "n", "late") == [(1, old[0], 3), (2, old[1], 3), (7, value, 8)]
+    found = harness.pipeline.lake.fields(harness.pipeline.path("snapshot", *ORDERS.path))
+    assert found is not None
+    kinds = {"id": "int", "n": "bigint" if kind is BIGINT else "string", "note": "string", "late": "int"}
+    assert dict([one for one in found if not one[0].startswith("_")]) == kinds
 
 
 @pytest.mark.parametrize("told", [False, pytest.param(True, marks=pytest.mark.more)])
