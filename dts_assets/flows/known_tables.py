@@ -23,7 +23,9 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.filter_names import FilterSince
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.helper_tables import helped_table
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.routes import routed_columns
 from dts_assets.model.row_filters import RowFilter, columns_of
 from dts_assets.model.stored_filters import StoredFilter, screen, stored_filter
@@ -253,14 +255,25 @@ def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str], sourc
     return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
 
 
-def filter_of_rows(pipeline: Pipeline, table: TableId, columns: Sequence[Column]) -> StoredFilter | None:
-    """Return the filter by which a merge judges rows with some columns.
+def filter_of_rows(
+    pipeline: Pipeline, table: TableId, columns: Sequence[Column], frontier: Frontier
+) -> StoredFilter | None:
+    """Return the filter by which a merge judges rows with some columns, at a frontier.
 
     None stands for a table whose merges judge no row.
     """
     if pipeline.settings.row_filter(table) is None:
         return None
-    return stored_filter(ruled_tables(pipeline, [table]).get(table), columns)
+    rules = ruled_tables(pipeline, [table]).get(table)
+    return stored_filter(None if rules is None else rules.until(_last_of(frontier)), columns)
+
+
+def _last_of(frontier: Frontier) -> SourcePosition | None:
+    """Return the position of the last change that a frontier may hold.
+
+    None stands for windows that count as a whole.
+    """
+    return frontier.cut if frontier.whole_until is None else None
 
 
 def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table: TableId) -> tuple[ChangesSource, ...]:
@@ -277,13 +290,20 @@ def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table
 
 
 def screen_of(
-    pipeline: Pipeline, table: TableId, columns: Sequence[Column], sources: Iterable[ChangesSource]
+    pipeline: Pipeline,
+    table: TableId,
+    columns: Sequence[Column],
+    sources: Iterable[ChangesSource],
+    frontier: Frontier,
 ) -> StoredFilter | None:
-    """Return the filter for all rows that a merge makes; None where their changes were under it."""
+    """Return the filter for all rows that a merge makes at a frontier.
+
+    None stands for rows whose changes were under it.
+    """
     if pipeline.settings.row_filter(table) is None or all(one.filtered for one in sources):
         return None
     rules = ruled_tables(pipeline, [table]).get(table)
-    return None if rules is None else screen(rules, columns)
+    return None if rules is None else screen(rules.until(_last_of(frontier)), columns)
 
 
 def _filter_on(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> RowFilter | None:

@@ -181,7 +181,7 @@ def are_many(changelog: Collection[StoredFile]) -> bool:
 
 def merged_of_job(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: str) -> MergedTable:
     """Return what tasks need to know of a job's table, for the changes that count."""
-    mine = job.following
+    mine, frontier = job.following, job.plan.state.frontier
     target, origins = (None, ()) if mine is None else (replace(mine.target, run=run), mine.origins)
     whole = merged_table(
         pipeline, job.layer, job.table, job.columns, counted, run, target=target,
@@ -197,8 +197,8 @@ def merged_of_job(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: s
         held_columns=None if mine is None else mine.held,
         added_columns=None if mine is None else mine.added,
         between_steps=mine is not None and job.until is not None,
-        row_filter=filter_of_rows(pipeline, job.table, job.columns) if job.plan.fold_absent else None,
-        screen=screen_of(pipeline, job.table, job.columns, (*whole.changelogs, *arrived)),
+        row_filter=filter_of_rows(pipeline, job.table, job.columns, frontier) if job.plan.fold_absent else None,
+        screen=screen_of(pipeline, job.table, job.columns, (*whole.changelogs, *arrived), frontier),
         **history,
     )
 

@@ -118,6 +118,14 @@ class TableRules:
         """Return the rules for the changes of a source table."""
         return replace(self, eras=tuple(era for era in self.eras if era.source in (None, source)))
 
+    def until(self, position: SourcePosition | None) -> TableRules:
+        """Return the rules for changes up to a position: no era behind it is of any matter. None stands for no bound."""
+        if position is None or not self.eras:
+            return self
+        eras = tuple(era for era in self.eras if (era.since or _BEGIN) <= position)
+        filters = {era.rows for era in eras}
+        return replace(self, rows=filters.pop(), eras=()) if len(filters) == 1 else replace(self, eras=eras)
+
     def of_era(self, era: FilterEra) -> TableRules:
         """Return the rules for the changes of an era."""
         return replace(self, rows=era.rows, eras=(), follows=era.follows)

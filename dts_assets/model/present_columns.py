@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, same_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,16 @@ class PresentColumns:
         return self.changelog == columns_digest(columns)
 
     def stored(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        """Return the columns as changes hold them, of which ``columns`` are all that the changelog has."""
+        """Return the columns as changes hold them, of which ``columns`` are all that the changelog has.
+
+        Each has the spelling of its name that the snapshot has: events of a later window may have told another one already.
+        """
         return tuple(
             Column(one.column, "string" if one.place == "map" else one.type, one.is_key)
             if one.place
             else Column(one.source, one.type, one.is_key)
             if found is None
-            else replace(found, type=one.type, is_key=one.is_key, own_types=())
+            else replace(found, name=_spelled(found.name, one), type=one.type, is_key=one.is_key, own_types=())
             for one, found in self._found(columns)
         )
 
@@ -69,6 +72,14 @@ class PresentColumns:
     def _found(self, columns: tuple[Column, ...]) -> list[tuple[PresentColumn, Column | None]]:
         by_name = {name: column for column in columns for name in column.source_names}
         return [(one, by_name.get(one.source)) for one in self.columns]
+
+
+def _spelled(name: str, present: PresentColumn) -> str:
+    """Return the name of a column, spelled as in a snapshot.
+
+    That may have another name for a column that is called like one of its own.
+    """
+    return next((one for one in (present.name, present.source) if same_name(one) == same_name(name)), name)
 
 
 def columns_digest(columns: Iterable[Column]) -> str:

@@ -158,6 +158,41 @@ def test_a_window_that_is_made_again_before_a_hole_gets_no_column_from_behind_it
     assert [{*row} - OWN for row in rows] == [{"id", "n", "note"}] * 2
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("sql", ["DROP COLUMN n, ADD COLUMN n INT", "RENAME COLUMN N TO n"])
+def test_a_column_has_the_spelling_of_the_moment_though_a_later_window_was_made_first(tmp_path: Path, sql: str) -> None:
+    """The same holds of a snapshot that goes on while the window between is missing."""
+    table = items()
+    source, spelled = short_source(table), [Field("id", INT, True), Field("N", INT), Field("note", TEXT)]
+    source.transaction(border(0) + SECOND, Dml(table, [(None, item(1, 5, "x"))]))
+    alter(source, 2, table, "RENAME COLUMN n TO N", spelled)
+    source.rows["items"] = {key: {"id": 1, "N": 5, "note": "x"} for key in source.rows["items"]}
+    source.transaction(border(0) + 3 * SECOND, Dml(table, [(None, {"id": 4, "N": 6, "note": "x"})]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    place = source.transaction(border(1) + SECOND, Dml(table, [(None, {"id": 2, "N": 6, "note": "x"})]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    source.checkpoint(border(2) + 300 * SECOND)
+    source.transaction(border(3) + SECOND, Ddl(f"ALTER TABLE items {sql}"))
+    table.columns[1] = Field("n", INT)
+    value = None if "DROP" in sql else 5
+    source.rows["items"] = {
+        key: {"id": row["id"], "n": value, "note": "x"} for key, row in source.rows["items"].items()
+    }
+    source.transaction(border(3) + 2 * SECOND, Dml(table, [(None, item(3, 7, "x"))]))
+    source.checkpoint(border(3) + 300 * SECOND)
+    harness = open_short(bench_in_process(tmp_path, "spelled"), tmp_path / "capture", source.messages, windows=4)
+    for window in (3, 0, 1):
+        harness.all(window)
+        assert not harness.pipeline.ledger.paused_tables()
+    rows = [{"id": number, "N": n, "note": "x"} for number, n in ((1, 5), (2, 6), (4, 6))]
+    shown = sorted(harness.rows("snapshot", *ITEMS.path), key=lambda row: row["id"])
+    assert [{name: row[name] for name in ("id", "N", "note")} for row in shown] == rows
+    harness.all(2)
+    found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / "moment")
+    assert found.begun, "as the version behind the first window"
+    assert sorted(rows_in(found), key=lambda row: row["id"]) == rows
+
+
 @dataclass
 class RememberedShards(AlteredShards):
     """Shards of which the rows behind each transaction are remembered."""

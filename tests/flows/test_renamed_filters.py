@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows.moments import tables_at
 from dts_assets.flows.pauses import resume_tables
+from dts_assets.planning.source_moments import AtPosition
 from tests.flows.copied import Read, copy_rows
 from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import Ddl, Dml, Source
-from tests.flows.source_tables import INT, TEXT, Field, Row, Table
+from tests.flows.source import Ddl, Dml, Position, Source
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Row, Table
 
 ITEMS = table_id("items")
 
@@ -334,3 +336,34 @@ def test_a_tools_copy_that_has_the_column_is_judged_by_the_first_filter(order: t
     assert not harness.pipeline.ledger.paused_tables()
     assert [row["id"] for row in rows_of(harness)] == [0, 1, 2]
     assert {row["after"]["id"] for row in harness.rows("changelog", "bank", "_items_gho")} == {0, 1, 2}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("where", ["region = 'eu'", "area = 'eu'"])
+def test_a_name_that_comes_behind_a_moment_is_no_matter_of_its_rows(tmp_path: Path, where: str) -> None:
+    """Before the statement a merge judges the changes that lack the column, behind it the table stands still."""
+    source = Sold()
+    source.put(0, id=1, region="eu", old="us")
+    source.put(0, id=2, region="us", old="eu")
+
+    def touch(window: int, number: int, **names: Any) -> Position:
+        sent = {"id": number, "old": ABSENT, **names}, {"id": ABSENT, "old": "x", **names}
+        return source.source.transaction(source.at(window), Dml(source.table, [sent]))
+
+    before = [touch(0, number, region=ABSENT) for number in (1, 2)]
+    source.source.checkpoint(border(0) + 500 * SECOND)
+    source.rename(1, region="area")
+    behind = touch(1, 1, area=ABSENT)
+    source.source.transaction(source.at(1), Ddl("TRUNCATE TABLE items"))
+    source.put(1, id=3, area="eu")
+    source.source.checkpoint(border(1) + 500 * SECOND)
+    source.source.checkpoint(border(2) + 500 * SECOND)
+    harness = made(source, tmp_path, (), where)
+    assert [one["id"] for one in rows_of(harness)] == [3], "nobody needs the changes before the truncation"
+    for number, place in enumerate(before):
+        found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / f"moment_{number}")
+        assert not found.failed
+        (row,) = found.tables[ITEMS].scan().to_arrow().to_pylist()
+        assert (row["id"], row["region"], row["old"]) == (1, "eu", "x")
+    found = tables_at(harness.pipeline, AtPosition(None, *behind), tmp_path / "behind")
+    assert "a statement renamed a column of its row filter, and some images lack" in found.failed[ITEMS].reason
