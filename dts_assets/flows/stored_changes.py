@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.document_rows import BESIDE_IMAGES, with_images
+from dts_assets.stages.keys import Mask, as_mask
 from dts_assets.stages.moved_shards import MovedShards
 from dts_assets.stages.row_places import at_or_before
 from dts_assets.store.file_stores import FileStore
@@ -41,7 +43,8 @@ class ChangesSource:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes of those files that are of this changelog; see :func:`dts_assets.store.files.read_batches`."""
         mine = [path for path in paths if path.startswith(self.location)]
-        wanted = (*columns, *BESIDE_IMAGES)
+        bounds = () if self.until is None else ("op", "kafka_partition")
+        wanted = tuple(dict.fromkeys((*columns, *bounds, *BESIDE_IMAGES)))
         for batch in read_batches(self.store, mine, wanted, parts=parts, optional=BESIDE_IMAGES) if mine else ():
             yield self._bounded(with_images(batch))
 
@@ -49,8 +52,17 @@ class ChangesSource:
         if self.since is not None:
             batch = batch.filter(pa.array(~at_or_before(batch, self.since)))
         if self.until is not None:
-            batch = batch.filter(pa.array(at_or_before(batch, self.until)))
+            batch = batch.filter(pa.array(at_or_before(batch, self.until) & ~_begins_copy(batch, self.until)))
         return batch if self.moved is None else self.moved.read(batch)
+
+
+def _begins_copy(batch: pa.RecordBatch, until: SourcePosition) -> Mask:
+    """Return which changes take rows away for a copy that was read right behind the statement at ``until.next``.
+
+    They stand before all copied rows, and so before the statement; what they take away had its other name by then.
+    """
+    empties = pc.and_(pc.equal(batch["op"], "truncate"), pc.is_null(batch["kafka_partition"]))
+    return as_mask(empties) & ~at_or_before(batch, until.previous)
 
 
 def stored_changes(

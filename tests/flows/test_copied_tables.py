@@ -24,7 +24,7 @@ from tests.flows.copied import Read, copy_rows, reads_of, texts
 from tests.flows.harness import Bench, Harness, refresh, settle_open, table_id
 from tests.flows.history import WINDOWS, History, bank_history, border
 from tests.flows.short import SECOND, insert, items, open_short, short_source, update
-from tests.flows.source import Contents, Ddl, Position, write_capture
+from tests.flows.source import Contents, Ddl, Dml, Position, write_capture
 from tests.flows.source_tables import Row, Table
 from tests.flows.test_live import pieces, with_an_end
 from tests.flows.test_moments import contents
@@ -390,3 +390,32 @@ def test_a_topic_is_judged_again_when_a_copy_counts_and_when_a_window_has_taken_
     taken = judged(replace(copy, state=CopyState.COPIED, window_start=border(0)))
     assert taken is not read
     assert list(taken.copied) == [border(0)]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_copy_right_behind_a_swap_leaves_the_rows_that_went(made_before: bool, bench: Bench, tmp_path: Path) -> None:
+    """The statement ends where the copy was read; what the copy takes away are rows of the name, not those that it had."""
+    table, other = items(), items("goods")
+    source = short_source(table, other)
+    for one, number in ((table, 1), (other, 7)):
+        source.transaction(border(0) + SECOND, Dml(one, [(None, {"id": number, "n": 1, "note": None})]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("RENAME TABLE goods TO spare, items TO goods, spare TO items"))
+    source.rows["items"], source.rows["goods"] = source.rows["goods"], source.rows["items"]
+    source.transaction(border(1) + 2 * SECOND, Dml(other, [(None, {"id": 2, "n": 1, "note": None})]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=2, history=["*"])
+    harness.raw(0, 1)
+    harness.entries(0, 1)
+    if made_before:
+        harness.settle()
+    (at,) = {
+        (int(one["file_name"].rpartition(".")[2]), one["position"])
+        for one in harness.rows("entries")
+        if one["message_type"] == "DDL"
+    }
+    copy_rows(harness, table, [Read(at, at, ({"id": 7, "n": 1, "note": None},))])
+    harness.settle()
+    found = {name: sorted(row["id"] for row in harness.rows("snapshot", "bank", name)) for name in ("items", "goods")}
+    assert found == {"items": [7], "goods": [1, 2]}
