@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -92,7 +93,7 @@ class Past:
     ``left_out`` are the names that columns had before that of a rule that drops them, and this name.
     ``seen`` has the tables of each set of which an event told, or which got the name of such a table; None stands for all.
     ``keyed_anew`` has those of each set whose key got other columns, or values of another kind, since they were created; at
-    any time where deleted rows stay.
+    any time where deleted rows stay. There ``left_keys`` has the keys of tables that are gone, too.
     """
 
     texts: set[str] = field(default_factory=set)
@@ -100,11 +101,13 @@ class Past:
     left_out: set[str] = field(default_factory=set)
     seen: dict[int, frozenset[TableId]] | None = None
     keyed_anew: dict[int, frozenset[TableId]] = field(default_factory=dict)
+    left_keys: set[tuple[TableId, frozenset[str]]] = field(default_factory=set)
 
     @classmethod
     def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool) -> Past:
         found = cls(seen={number: frozenset(_seen(life)) for number, life in lives.items()})
         found.keyed_anew = {number: frozenset(_keyed_anew(life, keeps_deleted)) for number, life in lives.items()}
+        found.left_keys = {one for life in lives.values() for one in _left_keys(life)} if keeps_deleted else set()
         renamed = list[tuple[str, str]]()
         for life in lives.values():
             for transaction in life.transactions:
@@ -146,6 +149,12 @@ def _keyed_anew(life: Life, keeps_deleted: bool) -> set[TableId]:
     return found
 
 
+def _left_keys(life: Life) -> Iterator[tuple[TableId, frozenset[str]]]:
+    for before, now in itertools.pairwise(life.moments):
+        for table in before.tables.keys() - now.tables.keys():
+            yield table, frozenset(map(folded, before.tables[table].schema.key))
+
+
 def _key_kinds(held: Held) -> list[str]:
     columns = filter(None, map(held.schema.column, held.schema.key))
     return sorted(str(kind.kind) for kind in map(server_type, columns) if kind is not None)
@@ -167,7 +176,6 @@ def views_of(
     """The lake tables by the tables of each set."""
     parts: dict[TableId, list[tuple[dict[str, str], View]]] = {}
     keys: dict[TableId, set[frozenset[str]]] = {}
-    keyed_anew = set[TableId]()
     for number, found in tables.items():
         for table, held in found.items():
             if past.seen is not None and table not in past.seen[number]:
@@ -188,8 +196,10 @@ def views_of(
                 view = _ruled(view, past)
             parts.setdefault(name, []).append((tells, view))
             keys.setdefault(name, set()).add(frozenset(map(folded, held.schema.key)))
-            if tells and table in past.keyed_anew.get(number, ()):
-                keyed_anew.add(name)
+    shared = {table for table, some in parts.items() if any(tells for tells, _ in some)}
+    for table, key in past.left_keys:
+        keys.setdefault(lake_table(table, features), set()).add(key)
+    keyed_anew = {lake_table(one, features) for some in past.keyed_anew.values() for one in some} & shared
     several = keyed_anew | {name for name, some in keys.items() if len(some) > 1}
     return {table: replace(_union(some), several_keys=table in several) for table, some in parts.items()}
 
