@@ -3,8 +3,8 @@
 Each image of a change is judged by itself: an update into the filter is an insert, an update out of it a delete. Changes that
 do not tell all columns of the filter are left to the merge (``stages/judged_changes.py``), which has the stored row.
 
-In old images of a source with a schema NULL may stand for a value that was not sent. Without a primary key the merge finds the
-stored row of such a change, or names the change (``stages/matched_rows.py``).
+In old images of a source with a schema NULL may stand for a value that was not sent. With a primary key it is absent, and
+without one the merge finds the stored row of such a change, or names the change (``stages/matched_rows.py``).
 
 Values that a rule replaces are gone behind this step, with what stood of them in ``invalid``.
 """
@@ -94,7 +94,8 @@ class _Work:
         self._count = changes.batch.num_rows
         self._null_if_unsent = bool(changes.table.schema)
         told = changes.keys.distinct
-        self._keyed = all(told) if told else bool(rules.keys)
+        keyed = np.array([bool(key) for key in told] or [bool(rules.keys)], np.bool_)
+        self._keyed = np.full(self._count, keyed[0]) if changes.keys.numbers is None else keyed[changes.keys.numbers]
         self._keys = frozenset().union(*told) if told else rules.keys
         self._operations: pa.Array = self._batch["op"]
         self._valid = {side: np.asarray(self._batch[side].is_valid()) for side in _SIDES}
@@ -123,7 +124,6 @@ class _Work:
             RulesError: An image lacks a column of the filter and nothing else tells.
         """
         names = [column.name for column in self._rules.filter_columns]
-        nulls = self._nulls_in_old(names)
         lacks = {side: self._lacking(side, names) for side in _SIDES}
         before = self._truth("before", {name: self._fields["before"][name] for name in names})
         after = self._truth("after", {name: self._last_sent(name) for name in names})
@@ -131,6 +131,7 @@ class _Work:
         deletes = np.asarray(pc.equal(self._operations, "delete")) | ~self._valid["after"]
         # What an update does not send of the new image is as it was in the old one.
         still_lacks = updates & self._valid["before"]
+        nulls = self._nulls_in_old(names)
         untold = [old | null for old, null in zip(lacks["before"], nulls, strict=True)]
         unknown_after = np.logical_or.reduce(
             [lack & ~(still_lacks & ~old) for lack, old in zip(lacks["after"], untold, strict=True)]
@@ -139,27 +140,23 @@ class _Work:
         unknown_before = np.logical_or.reduce(lacks["before"]) | ~self._valid["before"]
         unknown_before &= updates | deletes
         partial = np.isin(np.arange(self._count), self._absent.owners[self._absent.places >= len(self._names)])
-        later = self._keyed and self._rules.merge_judges
-        if not later:
+        later = self._keyed & self._rules.merge_judges
+        self._refuse(
+            unknown_after & ~later,
+            "an image lacks a column of its row filter, and nothing else tells what the row has there",
+        )
+        self._refuse(
+            unknown_after & ~np.logical_and.reduce(lacks["after"]) & self._rules.writes_statements,
+            "an update sends some columns of its row filter and not all, and its statements are written without a stored row",
+        )
+        self._refuse(
+            unknown_before & ~self._keyed,
+            "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
+        )
+        unknown_before |= self._doubtful(nulls, (updates | deletes) & ~before)
+        if self._rules.keeps_deleted:
             self._refuse(
-                unknown_after,
-                "an image lacks a column of its row filter, and nothing else tells what the row has there",
-            )
-        elif self._rules.writes_statements:
-            tells_some = unknown_after & ~np.logical_and.reduce(lacks["after"])
-            self._refuse(
-                tells_some,
-                "an update sends some columns of its row filter and not all, and its statements are written without a stored row",
-            )
-        if not self._keyed:
-            self._refuse(
-                unknown_before,
-                "an old image lacks a column of its row filter, and without a primary key no stored row can tell",
-            )
-            unknown_before |= self._doubtful(nulls, (updates | deletes) & ~before)
-        elif self._rules.keeps_deleted and not later:
-            self._refuse(
-                unknown_before & (deletes | ~after | self._moved()),
+                unknown_before & self._keyed & ~later & (deletes | ~after | self._moved()),
                 "an old image lacks a column of its row filter, and a row that never passed would stay as a deleted one",
             )
         if self._rules.follows:
@@ -171,11 +168,10 @@ class _Work:
             )
         after &= ~unknown_after
         comes_in_part = updates & after & (~before | unknown_before) & partial
-        if not later or self._rules.writes_statements:
-            self._refuse(
-                comes_in_part,
-                "an update brings a row into its row filter, or may do so, and does not send all columns of it",
-            )
+        self._refuse(
+            comes_in_part & (~later | self._rules.writes_statements),
+            "an update brings a row into its row filter, or may do so, and does not send all columns of it",
+        )
         enters = updates & after & ~before & ~unknown_before
         partial &= ~self._complete(enters & partial)
         leaves = updates & ~after & ~unknown_after & (before | unknown_before)
@@ -235,21 +231,15 @@ class _Work:
         return [self._absent.of(base + self._names.index(name), self._count) for name in names]
 
     def _nulls_in_old(self, names: list[str]) -> list[Mask]:
-        """Return, for each column, the rows whose old image has NULL that may not have been sent.
+        """Return, for each column, the changes whose old image has NULL that may not have been sent.
 
-        With a primary key it is taken for a value that was not sent: the stored row has it.
+        They have no primary key: with one such a column is absent.
         """
         found = []
         for place in map(self._names.index, names):
-            nulls = np.zeros(self._count, np.bool_)
-            if self._null_if_unsent:
-                nulls = self._valid["before"] & np.asarray(self._fields["before"][self._names[place]].is_null())
-                nulls &= ~self._absent.of(place, self._count) & ~self._invalid.of(place, self._count)
-            if self._keyed and nulls.any():
-                owners = np.flatnonzero(nulls)
-                self._absent = _Notes(
-                    np.append(self._absent.owners, owners), np.append(self._absent.places, np.full(len(owners), place))
-                )
+            nulls = self._valid["before"] & ~self._keyed & self._null_if_unsent
+            nulls &= np.asarray(self._fields["before"][self._names[place]].is_null())
+            nulls &= ~self._absent.of(place, self._count) & ~self._invalid.of(place, self._count)
             found.append(nulls)
         return found
 

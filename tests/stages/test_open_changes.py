@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dts_assets.model.column_rules import ColumnRule, RuleKind, TableRules, no_rule, table_rules
@@ -13,6 +14,7 @@ from dts_assets.model.stored_filters import stored_filter
 from dts_assets.model.tables import TableId
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.column_rules import RulesError, apply_rules
+from dts_assets.wire.format import ToldKeys
 from tests.stages.ruled import KEY, UNFIT, Change, batch_of, changes_of
 
 COLUMNS = (
@@ -145,10 +147,20 @@ def test_null_in_an_old_image_of_a_source_with_a_schema_may_not_have_been_sent(
         row = of_a_schema(change, replace(bag_rules(), keeps_deleted=soft), ())
         assert (row and row["op"]) == operation
         assert row is None or row["absent"] == [], "the merge compares it with the rows that stand"
-    keyed = of_a_schema(change, rules_of())
-    assert (keyed and keyed["op"]) == operation
-    if keyed and keyed["before"] and keyed["before"]["status"] is None:
-        assert keyed["absent"] == ["before.status"]
+
+
+def test_a_key_that_comes_amid_the_changes_is_that_of_the_changes_behind_it() -> None:
+    """Those with a key lack what they did not send, and those without one have NULL there."""
+    lacking = Change("delete", {"id": 1, "amount": 20}, None)
+    null, rules = Change("delete", NULL_STATUS, None), rules_of()
+    batch = batch_of([null, lacking, null], rules.decoded)
+    keys = ToldKeys(((), ("id",)), np.asarray([0, 1, 0]))
+    sent = replace(changes_of(batch), table=TableId("shop", "public", "orders"), keys=keys)
+    for soft in (False, True):
+        made = apply_rules(sent, replace(rules, keeps_deleted=soft)).changes.batch.to_pylist()
+        assert [row["absent"] for row in made] == [[], ["before.status", "before.note"], []]
+    with pytest.raises(RulesError, match="without a primary key no stored row can tell"):
+        apply_rules(replace(sent, keys=replace(keys, numbers=np.asarray([0, 0, 1]))), rules)
 
 
 @pytest.mark.parametrize("change", [one for one, _ in DOUBTFUL.values()], ids=DOUBTFUL)

@@ -136,7 +136,7 @@ def test_messages_that_are_looked_at_together_say_the_same(form: str, made: list
 
 def test_values_belong_to_the_image_in_whose_rows_they_stand() -> None:
     one = np.ones(3, np.int64)
-    cells = SentCells(np.asarray([6, NONE, 0]), np.asarray([2, 2, 4]), one, one > 0)
+    cells = SentCells(np.asarray([6, NONE, 0]), np.asarray([2, 2, 4]), one)
     found, owners = cells.among(np.asarray([0, 3, 4, 5, 6, 7, 8]))
     assert (found.tolist(), owners.tolist()) == ([0, 3, 6, 7], [2, 2, 0, 0])
 

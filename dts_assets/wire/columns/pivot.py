@@ -26,6 +26,7 @@ from dts_assets.wire.columns.layouts import Bucket, Layout, layout_of
 from dts_assets.wire.columns.table_changes import ValueNotes, table_changes
 from dts_assets.wire.columns.table_rows import TableRows
 from dts_assets.wire.columns.texts import text_of
+from dts_assets.wire.columns.unsent_nulls import without_unsent
 from dts_assets.wire.format import TableChanges
 
 
@@ -84,10 +85,11 @@ def pivot(
 ) -> tuple[tuple[TableChanges, ...], frozenset[TaughtType]]:
     """Return the changes of every table, and the types with unexpected unsigned values.
 
-    ``tables`` have at least one row each and follow one another in the rows of the images.
+    ``tables`` have at least one row each and follow one another in the rows of the images. In old rows of sources with a schema
+    NULL may stand for a value that was not sent.
     """
     made = [_Table(rows, layout_of(rows.lists, rows.columns), ValueNotes(rows.columns), ({}, {})) for rows in tables]
-    images = (before, after)
+    images = (without_unsent(before, tables), after)
     children: list[Children] = [[[None] * len(rows.columns) for rows in tables] for _ in images]
     unsigned: set[TaughtType] = set()
     if made:

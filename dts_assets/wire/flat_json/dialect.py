@@ -118,8 +118,8 @@ class Dialect(Protocol):
         """
         ...
 
-    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
-        """Return the numbers of values that say that a value was not sent, in old or new rows."""
+    def unsent(self, values: pa.Array, cells: SentCells) -> npt.NDArray[np.int64]:
+        """Return the numbers of values in new rows that say that a value was not sent."""
         ...
 
     def restored(
@@ -163,7 +163,7 @@ class OfMysqlFamily:
         """Return the columns that a head describes; None if they cannot be read."""
         return described(bytes(head.types), bytes(head.pkNames))
 
-    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
+    def unsent(self, values: pa.Array, cells: SentCells) -> npt.NDArray[np.int64]:
         """Return none: a column that was not sent is not there."""
         return NO_CELLS
 

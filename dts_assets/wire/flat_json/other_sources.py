@@ -143,17 +143,11 @@ class OtherSourcesDialect(DrsJsonDialect):
             types = _types_of(_names_in(event.data, event.old))
         return described(types, bytes(event.pkNames), known if without_types or event.type == "UPDATE" else ())
 
-    def unsent(self, values: pa.Array, cells: SentCells, *, old: bool) -> npt.NDArray[np.int64]:
-        """Return the numbers of values that say that a value was not sent.
+    def unsent(self, values: pa.Array, cells: SentCells) -> npt.NDArray[np.int64]:
+        """Return the numbers of values in new rows that say that a value was not sent.
 
-        In the new rows of an UPDATE it is the text for unchanged values. In old rows of a table with a key it is NULL: without a
-        full replica identity, PostgreSQL logs the key alone.
+        In an UPDATE it is the text for unchanged values.
         """
-        if old:
-            found, entries = cells.among(
-                np.flatnonzero(np.asarray(values.is_null())) if values.null_count else NO_CELLS
-            )
-            return found[cells.keyed[entries]]
         if self.unchanged is None:
             return NO_CELLS
         text = self.unchanged.encode()

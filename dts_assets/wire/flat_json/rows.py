@@ -295,8 +295,7 @@ def changes_of(
     widths = np.asarray([len(one.columns) for one in groups], np.int64)[entry_lists]
     beside = beside_images(wanted[numbers][owners], row_numbers, _OPERATIONS.take(pa.array(operations[owners])))
     spread = _Spread(owners, row_numbers, widths, entry_lists[owners], groups)
-    keyed = np.asarray([any(one.is_key for one in columns.columns) for columns in groups], np.bool_)[entry_lists]
-    sides = [SentCells(side, counts * widths, operations, keyed) for side in starts]
+    sides = [SentCells(side, counts * widths, operations) for side in starts]
     before, after = _images(found.values, spread, dialect, sides)
     chunks = table_rows(tables, entry_tables, entry_lists, groups, owners)
     changes, _ = pivot(chunks, before, after, beside, reading=reading)
@@ -325,12 +324,11 @@ def _images(sent: ValueList, rows: _Spread, dialect: Dialect, sides: Sequence[Se
     kinds[-1] = NULL
     if values.null_count:
         kinds[:-1][np.asarray(values.is_null())] = NULL
-    unsent = [dialect.unsent(values, side, old=old) for side, old in zip(sides, (True, False), strict=True)]
-    has_absent = bool(sent.absent) or any(map(len, unsent))
+    unsent = dialect.unsent(values, sides[1])
+    has_absent = bool(sent.absent) or len(unsent) > 0
     for start, missing in sent.absent:
         kinds[start + missing] = ABSENT
-    for cells in unsent:
-        kinds[cells] = ABSENT
+    kinds[unsent] = ABSENT
     widths = rows.widths[rows.owners]
     places, wrong = [], [NO_CELLS]
     for side in sides:

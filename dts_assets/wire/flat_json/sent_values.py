@@ -149,13 +149,12 @@ class SentCells:
     """The values of one image of all entries.
 
     ``starts`` has the number of each entry's first value, :data:`NONE` where it has no such image, and ``sizes`` how many it has
-    there. ``operations`` are those of entries, and ``keyed`` says whether their table has a key.
+    there. ``operations`` are those of entries.
     """
 
     starts: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]
     operations: npt.NDArray[np.int64]
-    keyed: npt.NDArray[np.bool_]
 
     def among(self, cells: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return those of some values, in ascending order, that are of this image, and the entry of each."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from hashlib import md5
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from tests.dts_emulator.postgresql.followed_postgresql import (
     recorded_by_dts,
     snapshot_rows,
 )
+from tests.dts_emulator.postgresql.told_by_rows import make_in_any_order
 from tests.flows.harness import Harness
 from tests.tiers import times
 
@@ -151,3 +154,78 @@ def test_a_row_filter_beside_the_primary_key(followed: Followed, tmp_path: Path,
     found = snapshot_rows(harness, TableId("", "public", "t"), [*names, "_deleted_at"])
     assert Counter(row[:4] for row in found if row[4] is None) == expected
     assert {row[3] for row in found} == {1}, "no row that never passed stays as a deleted one"
+
+
+WAYS = ["na", "nil", "none", "full"]
+
+
+@pytest.mark.parametrize("old_key", WAYS)
+def test_deleted_rows_beside_the_primary_key_keep_their_values(
+    followed: Followed, tmp_path: Path, old_key: str
+) -> None:
+    """Whatever an old row has beside the key; a whole one has NULL that was stored."""
+    followed.run(*CREATE, "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_k")
+    followed.run(f"ALTER TABLE t REPLICA IDENTITY {'FULL' if old_key == 'full' else 'DEFAULT'}")
+    large = "md5(g::text)"
+    followed.run(
+        "INSERT INTO t VALUES ('a', 1, 'x', 1), (NULL, 2, 'x', 2), ('c', 3, 'x', NULL), (NULL, 4, 'x', NULL)",
+        f"INSERT INTO t SELECT string_agg({large}, ''), 5, 'x', 5 FROM generate_series(1, 300) g",
+        "UPDATE t SET n = 7 WHERE k = 1", "UPDATE t SET note = NULL WHERE k = 1", "DELETE FROM t WHERE k IN (1, 2)",
+        "UPDATE t SET k = 13 WHERE k = 3", "DELETE FROM t WHERE k = 13", "DELETE FROM t WHERE k = 4",
+        "UPDATE t SET n = 6 WHERE k = 5", "UPDATE t SET k = 15 WHERE k = 5", "DELETE FROM t WHERE k = 15",
+    )  # fmt: skip
+    followed.read()
+    options = PostgresqlDtsOptions() if old_key == "full" else PostgresqlDtsOptions(old_key=old_key)  # type: ignore[arg-type]
+    harness = recorded_by_dts(followed, tmp_path, options, deletes="soft", history=["*"])
+    harness.settle()
+    note = "".join(md5(str(number).encode()).hexdigest() for number in range(1, 301))
+    expected = {
+        (None, 1, 7), (None, 2, 2), ("c", 3, None), ("c", 13, None), (None, 4, None), (note, 5, 6), (note, 15, 6),
+    }  # fmt: skip
+    found = snapshot_rows(harness, TableId("", "public", "t"), ["note", "k", "n", "_deleted_at"])
+    assert {row[:3] for row in found} == expected
+    assert None not in {row[3] for row in found}
+    versions = harness.rows("history", *TableId("", "public", "t").path)
+    assert expected <= {(row["note"], row["k"], row["n"]) for row in versions}
+    assert {row["k"]: row["note"] for row in versions if row["k"] > 4 and row["k"] != 13} == {5: note, 15: note}
+
+
+LAYERS: dict[str, dict[str, Any]] = {
+    "all": {"deletes": "soft", "history": ["*"], "sql": {"tables": ["*"], "dialect": "postgresql"}},
+    "filtered": {"deletes": "soft", "history": ["*"], "rows": {"*": "n = 1 OR note IS NULL"}},
+    "dropped": {"deletes": "soft", "columns": {"*.note": "drop"}, "sql": {"tables": ["*"], "dialect": "postgresql"}},
+}
+FACTS = ("changelog", "snapshot", "history", "sql")
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_null_beside_the_primary_key_says_as_much_as_no_value(followed: Followed, tmp_path: Path, layers: str) -> None:
+    lived(followed, 6, "ALTER TABLE t REPLICA IDENTITY DEFAULT", "ALTER TABLE t ADD PRIMARY KEY USING INDEX t_k")
+    found = []
+    for old_key in ("na", "nil"):
+        options = PostgresqlDtsOptions(old_key=old_key)
+        harness = recorded_by_dts(followed, tmp_path / old_key, options, **LAYERS[layers])
+        make_in_any_order(harness, followed, Random(old_key))
+        assert not harness.pipeline.ledger.quarantine()
+        everything = harness.everything(without=("_made_by",))
+        found.append({path: rows for path, rows in everything.items() if path.startswith(FACTS)})
+    assert found[0] == found[1]
+    assert all(found[0].values())
+
+
+@pytest.mark.parametrize("old_key", ["na", "nil"])
+def test_an_index_beside_the_primary_key_finds_no_row(followed: Followed, tmp_path: Path, old_key: str) -> None:
+    followed.run(
+        *CREATE, "ALTER TABLE t ADD COLUMN id int PRIMARY KEY",
+        "INSERT INTO t VALUES ('a', 1, 'x', 1, 1), ('b', 2, 'x', NULL, 2), ('c', 3, 'x', 3, 3)",
+        "UPDATE t SET k = 12, note = 'd' WHERE id = 2", "UPDATE t SET n = 4 WHERE id = 3", "DELETE FROM t WHERE id = 1",
+    )  # fmt: skip
+    followed.read()
+    options = PostgresqlDtsOptions(old_key=old_key, partitioning="table")  # type: ignore[arg-type]
+    harness = recorded_by_dts(followed, tmp_path, options, deletes="soft")
+    harness.settle()
+    changes = harness.rows("changelog", *TableId("", "public", "t").path)
+    (absent,) = (row["absent"] for row in changes if row["op"] == "delete")
+    assert absent == ["before.note", "before.n", "before.id"], "it is counted as a change of nobody knows which row"
+    found = snapshot_rows(harness, TableId("", "public", "t"), ["note", "k", "n", "id", "_deleted_at"])
+    assert found == Counter([("a", 1, 1, 1, None), ("d", 12, None, 2, None), ("c", 3, 4, 3, None)])
