@@ -253,6 +253,7 @@ def _follower(
             shapes.get(table, set()),
             names=names.get(table, ()),
             made_again=_made_again(work, table, job.before.frontier),
+            is_merged=bool(routes.shard_columns(table)),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
         or asks_for_former_names(pipeline, job)

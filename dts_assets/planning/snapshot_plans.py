@@ -300,6 +300,7 @@ def needs_schemas(
     *,
     names: Collection[str],
     made_again: Collection[datetime],
+    is_merged: bool = False,
 ) -> bool:
     """Return whether a snapshot's columns may become others: then its table's schemas have to be read.
 
@@ -311,15 +312,16 @@ def needs_schemas(
         shapes: The digests of the columns that events told in the plan's newer windows.
         names: The names of the columns that all events told there and in its replaced windows.
         made_again: The windows that the snapshot holds and the run has made again: their statements may be others now.
+        is_merged: Whether its rows are of shards. If their keys differ it has all columns, and may lack statements.
     """
     looked_at = {*plan.newer, *plan.replaced, *made_again}
     if any(window.statements for window in windows if plan.rebuilds or window.window_start in looked_at):
         return True
     if plan.state.absent and not before.absent:
         return True
-    if before.present is not None and (
-        made_again or plan.rebuilds or plan.recomputes or not before.present.fits(columns)
-    ):
+    if (is_merged or before.present is not None) and (made_again or plan.rebuilds or plan.recomputes):
+        return True
+    if before.present is not None and not before.present.fits(columns):
         return True
     # A later window, or the part of one behind the cut, may have told another type already, or another column.
     is_ahead = before.present is None and any(

@@ -370,6 +370,26 @@ def test_a_shard_whose_first_event_comes_behind_its_statements_has_all_of_them(
     assert dict([one for one in found if not one[0].startswith("_")]) == kinds
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1), (1, 0)])
+def test_the_columns_of_a_new_shard_stand_before_the_shard_columns(
+    order: tuple[int, ...], bench_of: Bench, tmp_path: Path
+) -> None:
+    table, late = shards_of(1, 1)[0], shard(9, 9)
+    late.columns.append(Field("late", INT))
+    source = short_source(table, late)
+    put(source, 0, 1, table, 1)
+    put(source, 1, 1, late, 7, late=8)
+    end(source, 2)
+    harness = open_short(bench_of, tmp_path / "capture", source.messages, windows=2, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = harness.pipeline.lake.fields(harness.pipeline.path("snapshot", *ORDERS.path)) or ()
+    assert [name for name, _ in found][:6] == ["id", "n", "note", "late", "_source_database", "_source_table"]
+    assert rows_of(harness, "id", "late") == [(1, None), (7, 8)]
+
+
 @pytest.mark.parametrize("told", [False, pytest.param(True, marks=pytest.mark.more)])
 @pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1), (1, 0)))])
 def test_a_value_that_the_type_of_its_shard_does_not_take_is_none_where_another_shard_has_text(
