@@ -69,9 +69,10 @@ def step_of_shards(before: FollowedShards | None, now: FollowedShards, state: Sn
 
 
 def are_plain(now: FollowedShards, columns: Sequence[Column], *, lacking: bool) -> bool:
-    """Return whether the snapshot has all columns that events told, in their order, as its shards had one schema each.
+    """Return whether the snapshot has all columns that events told, as its shards had one schema each.
 
-    ``lacking`` says that changes lack columns: then inserts have defaults that the schemas tell.
+    They stand in the order of its shards then. ``lacking`` says that changes lack columns: then inserts have defaults that the
+    schemas tell.
     """
     if lacking and now.has_defaults:
         return False
