@@ -82,6 +82,7 @@ SHARED_ID_STEPS: dict[str, Case] = {
     "windows that share ids": (_two_partitions, _windows),
     "runs of ids in another Kafka partition": (_two_partitions, _within),
     "contents with a time among others": (_contents, lambda contents: contents.told_by(contents)),
+    "contents of some messages": (_contents, lambda contents: contents.taken(contents.ids % 3 == 0)),
     "contents with an earlier time among others": (_contents, lambda contents: contents.later_than(contents)),
     "windows that are compared and not appended to": (
         lambda count: Appends(cuts(count)),
