@@ -15,7 +15,7 @@ from dts_assets.flows.known_tables import (
 )
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.stored_statements import stored_statements
-from dts_assets.model.columns import ColumnShape, joined_type, same_name
+from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
 from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -64,12 +64,14 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
         for new in given & renamed.keys()
         if (table := routes.decoded_table(new)) and pipeline.settings.tables.takes(new)
     }
+    registered = registered_columns(pipeline)
     # A shape that a name had twice counts from where it had it first.
     if found := {
         shape: at
-        for new in named
+        for new, table in named.items()
         for shape, at in reversed(renamed[new])
-        if _brings_columns(shape, shapes.get(new, ())) or _brings_types(pipeline, shape, named[new])
+        if _brings_columns(shape, shapes.get(new, ()))
+        or _brings_types(pipeline, shape, table, registered.get(table, ()))
     }:
         register_shapes(pipeline, sorted(found, key=lambda shape: (found[shape], shape.table)))
     return frozenset(named.values())
@@ -80,14 +82,10 @@ def _brings_columns(shape: TableShape, known: tuple[ColumnShape, ...]) -> bool:
     return not {same_name(one.name) for one in shape.columns} <= {same_name(one.name) for one in known}
 
 
-def _brings_types(pipeline: Pipeline, shape: TableShape, table: TableId) -> bool:
+def _brings_types(pipeline: Pipeline, shape: TableShape, table: TableId, columns: Sequence[Column]) -> bool:
     """Tell whether a table gets values with its name that a column of it does not hold."""
     declared = pipeline.settings.types_of(table)
-    types = {
-        same_name(name): column.type
-        for column in registered_columns(pipeline).get(table, ())
-        for name in column.source_names
-    }
+    types = {same_name(name): column.type for column in columns for name in column.source_names}
     return any(
         joined_type(types[name], pipeline.lake_type(table, one.original_type)) != types[name]
         for one in shape.columns
