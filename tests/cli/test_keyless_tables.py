@@ -11,6 +11,7 @@ import pytest
 
 from dts_assets.cli.idle import AS_NAMED
 from dts_assets.model.problems import Reason
+from tests.cli.test_unproven_tables import CONFIG
 from tests.flows.history import START, border
 from tests.flows.short import LANES
 from tests.flows.source import write_capture
@@ -18,16 +19,6 @@ from tests.flows.test_matched_rows import EXPECTED, LEVELS, NAME, journal, level
 from tests.shop_example import ROOT, shop_of
 
 pytestmark = [pytest.mark.more, pytest.mark.spark]
-
-CONFIG = """\
-lake: {{warehouse: {folder}/lake}}
-subscriptions:
-  shop:
-    format: dts-protobuf
-    source: {{capture: {{path: {folder}/capture, complete: true}}}}
-    partitions: {lanes}
-    window: {{every: 10m, start: "{start}", end: "{end}"}}
-"""
 
 
 @pytest.fixture

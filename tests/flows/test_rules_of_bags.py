@@ -8,16 +8,34 @@ from typing import Any
 import pytest
 
 from dts_assets.flows.unproven import unproven_tables
-from tests.flows.harness import table_id
+from tests.flows.harness import Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import DATABASE, Ddl, Dml
+from tests.flows.source import DATABASE, Ddl, Dml, Source
 from tests.flows.source_tables import INT, TEXT, Field, Table
 
 HASH = {"hash": {"key": "a key that nobody guesses"}}
 MASK = {"mask": "***"}
 NAMED = "values of column card have passed another rule, and no primary key finds their rows"
+
+
+def named(source: Source, rules: dict[str, Any], said: str, order: tuple[int, ...], folder: Path) -> Harness:
+    """The lake of a table under rules: the table is not proven for the reason that is ``said``, if any."""
+    for window in range(3):
+        source.checkpoint(border(window) + 300 * SECOND)
+    columns = {f"{DATABASE}.journal.{name}": rule for name, rule in rules.items()}
+    harness = open_short(
+        bench_in_process(folder, "bags"), folder / "capture", source.messages, windows=3, columns=columns
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = unproven_tables(harness.pipeline)
+    assert {table: one.split(": ")[-1] for table, one in found.results.items()} == (
+        {table_id("journal"): said} if said else {}
+    )
+    return harness
 
 
 @pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
@@ -45,19 +63,7 @@ def test_a_column_under_another_rule_is_named_where_no_key_finds_rows(
         one["card"] = one.pop("mail")
     before = {"line": 1, "n": 1, "card": "anna"}
     source.transaction(border(2) + SECOND, Dml(table, [(before, {**before, "n": 2})]))
-    for window in range(3):
-        source.checkpoint(border(window) + 300 * SECOND)
-    columns = {f"{DATABASE}.journal.{name}": rule for name, rule in rules.items()}
-    harness = open_short(
-        bench_in_process(tmp_path, "bags"), tmp_path / "capture", source.messages, windows=3, columns=columns
-    )
-    for window in order:
-        harness.all(window)
-    harness.settle()
-    found = unproven_tables(harness.pipeline)
-    assert {table: one.split(": ")[-1] for table, one in found.results.items()} == (
-        {table_id("journal"): said} if said else {}
-    )
+    harness = named(source, rules, said, order, tmp_path)
     if not said:
         assert [row["n"] for row in harness.rows("snapshot", DATABASE, "journal")] == [2]
 
@@ -93,16 +99,4 @@ def test_a_key_whose_values_have_passed_another_rule_is_named(
     source.transaction(border(1) + SECOND, Ddl("ALTER TABLE journal RENAME COLUMN mail TO card"))
     for action in later:
         source.transaction(border(2) + SECOND, Ddl(f"ALTER TABLE journal {action}"))
-    for window in range(3):
-        source.checkpoint(border(window) + 300 * SECOND)
-    columns = {f"{DATABASE}.journal.{name}": rule for name, rule in rules.items()}
-    harness = open_short(
-        bench_in_process(tmp_path, "keys"), tmp_path / "capture", source.messages, windows=3, columns=columns
-    )
-    for window in order:
-        harness.all(window)
-    harness.settle()
-    found = unproven_tables(harness.pipeline)
-    assert {table: one.split(": ")[-1] for table, one in found.results.items()} == (
-        {table_id("journal"): said} if said else {}
-    )
+    named(source, rules, said, order, tmp_path)
