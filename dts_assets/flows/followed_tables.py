@@ -31,6 +31,7 @@ from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
 from dts_assets.stages.keyed_values import text_by_rule
 from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
+from dts_assets.stages.mixed_keys import first_mixed
 from dts_assets.stages.row_origins import (
     RowOrigin,
     RowOrigins,
@@ -204,12 +205,18 @@ class FollowedTables:
                     )
                     if states[-1].schema is None:
                         gone.add(routes.shard(source))
-        return followed_shards(
+        merged = followed_shards(
             shards,
             gone,
             routes.shard_columns(table),
             keeps_deleted=DELETED_AT in self.pipeline.settings.snapshot_columns(table),
         )
+        if merged is None or merged.key is not None:
+            return merged
+        window = frontier.window
+        counts = (one for one in self._ledger_rows[1] if one.table == table and window and one.window_start <= window)
+        told = [period for one in counts for period in one.keys]
+        return replace(merged, mixed=first_mixed(told, keeps_deleted=merged.keeps_deleted))
 
     def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
         """Return the statements that change a table's history by no event, as far as a frontier holds them."""

@@ -46,11 +46,8 @@ class Counts:
     def keys_of_rows(self, routes: Routes, followed: FollowedTable) -> tuple[KeySpan, ...]:
         """Return the keys that changes of a table tell under all names that its rows had.
 
-        The table may be one of the shards. Of a TDSQL there are none: the counts of a table are those of all sets,
-        whose positions have no order among each other. Schemas say the keys then.
+        The table is not merged.
         """
-        if routes.by_set:
-            return ()
         return spans_of(
             period
             for origin in followed.origins

@@ -385,13 +385,14 @@ def _of_shards(
     """Return the job of a merged table whose shards' schemas are known."""
     pipeline, table, columns = work.pipeline, job.table, tuple(work.tables[job.table])
     assert not isinstance(before, FollowedTable), "a table is merged or not"
-    key = now.key_of(partial(counts.keys_of_rows, pipeline.settings.routes))
-    if key is None and now.is_moved:
+    if (key := now.key) is None and now.is_moved:
         return rows_of_other_keys(table)
-    if job.before.present is None and (key is None or are_plain(now, columns, lacking=job.plan.state.absent)):
+    ends_doubt = key is not None and bool(job.before.unfollowed)  # rows may be of changes that another key matched
+    plain = key is None or are_plain(now, columns, lacking=job.plan.state.absent)
+    if job.before.present is None and plain and not ends_doubt:
         return _with_columns(pipeline, job, columns)
     step = None
-    if key is not None and not may_double_deleted(job.plan, key, now.shards.values()):
+    if key is not None and not ends_doubt and not may_double_deleted(job.plan, key, now.shards.values()):
         step = step_of_shards(before, now, job.before)
     if step is None:
         job = _job(work, layer, table, replace(opened, anew=True), counts)

@@ -90,7 +90,7 @@ def _collision(routes: Routes, table: TableId, sources: tuple[TableId, ...]) -> 
 def _unlike_shards(routes: Routes, shapes: Iterable[TableShapeRow]) -> dict[TableId, str]:
     """Return clauses about merged tables whose shards have columns or keys that forbid it."""
     found: dict[TableId, str] = {}
-    keys: dict[tuple[TableId, datetime], tuple[TableId, frozenset[str]]] = {}
+    keys = dict[tuple[TableId, datetime], dict[TableId, set[frozenset[str]]]]()
     for row in sorted(shapes, key=lambda one: (one.table, one.window_start)):
         table = routes.decoded_table(row.table)
         if table is None or not routes.takes_shard(table, row.table):
@@ -102,8 +102,12 @@ def _unlike_shards(routes: Routes, shapes: Iterable[TableShapeRow]) -> dict[Tabl
         if not routes.merges_into(table, row.table):  # a statement about the key reaches one set after the other
             continue
         key = frozenset(same_name(column.name) for column in row.columns if column.is_key)
-        other, first = keys.setdefault((table, row.window_start), (row.table, key))
-        if first != key and other != row.table:
-            both = f"({', '.join(sorted(first))}) and ({', '.join(sorted(key))})"
-            found.setdefault(table, f"its shards {other} and {row.table} have different primary keys, {both}")
+        keys.setdefault((table, row.window_start), {}).setdefault(row.table, set()).add(key)
+    for (table, _), told in keys.items():
+        (first, mine), *others = told.items()
+        # A statement may give all shards another key within a window.
+        unlike = next(((other, theirs) for other, theirs in others if mine.isdisjoint(theirs)), None)
+        if unlike is not None:
+            both = " and ".join(f"({', '.join(sorted(min(some, key=sorted)))})" for some in (mine, unlike[1]))
+            found.setdefault(table, f"its shards {first} and {unlike[0]} have different primary keys, {both}")
     return found

@@ -6,13 +6,13 @@ The table has the present columns of all its shards. A column that a shard lacks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TypeVar
 
 from dts_assets.model.columns import Column, joined_type, same_name
-from dts_assets.model.key_periods import KeySpan
+from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.stages.alike_paths import AlikePaths
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
@@ -34,7 +34,8 @@ class FollowedShards:
 
     ``shards`` are all that ever were, ``gone`` those among them that are dropped or have another name. ``columns`` are those of
     the shards that are there, and behind them the columns ``shard_names``, which tell a row's shard. ``names`` are their names at
-    the source. ``keeps_deleted`` says that the rows of dropped shards stay.
+    the source. ``keeps_deleted`` says that the rows of dropped shards stay. ``mixed`` is the first position at which changes may
+    be matched by a key that they did not tell, while shards have different keys; None if there is none.
     """
 
     shards: Mapping[Shard, FollowedTable]
@@ -43,6 +44,7 @@ class FollowedShards:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     keeps_deleted: bool = False
+    mixed: SourcePosition | None = None
 
     @property
     def is_moved(self) -> bool:
@@ -70,9 +72,9 @@ class FollowedShards:
     def unfollowed(self) -> str:
         """The first statement whose changes rows lack as their keys differ; empty where there is none.
 
-        The key that statements say counts, and so does that of shards which events alone tell.
+        Where there is none, it is the first change that another key may have matched.
         """
-        if self.key_of(lambda _: ()) is not None:
+        if self.key is not None:
             return ""
         for shard, one in self.shards.items():
             numbers = one.numbers_with_rows if shard not in self.gone else ()
@@ -81,6 +83,9 @@ class FollowedShards:
                 return (
                     f"{'.'.join(shard)} at {found}: its rows lack this statement, as not all rows have one primary key"
                 )
+        if self.mixed is not None:
+            why = "its shards or sets have different primary keys, and changes of one may be matched by another's"
+            return f"{self.mixed}: {why}"
         return ""
 
     @cached_property
@@ -92,19 +97,16 @@ class FollowedShards:
         told = {repr(_seen(shard, one, shard in self.gone)) for shard, one in self.shards.items()}
         return hashlib.sha256("\n".join(sorted(told)).encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def key_of(self, told_of: Callable[[FollowedTable], Iterable[KeySpan]]) -> frozenset[str] | None:
-        """Return the names of the key that finds all rows; None if there are several.
+    @cached_property
+    def key(self) -> frozenset[str] | None:
+        """The names, without case, of the key that finds all rows; None if there are several.
 
-        ``told_of`` gives the keys that changes of a shard told.
+        The key that statements say counts, and so does one that events tell instead.
         """
         found = set[frozenset[str]]()
         for shard, one in self.shards.items():
             if self.keeps_deleted or shard not in self.gone or len(self.gone) == len(self.shards):
-                spans = [
-                    replace(span, columns=tuple(name for name in span.columns if name not in self.shard_names))
-                    for span in told_of(one)
-                ]
-                parts = one.key_parts(spans, since=0 if self.keeps_deleted else one.created)
+                parts = one.key_parts((), since=0 if self.keeps_deleted else one.created)
                 if len(parts) > 1:
                     return None
                 found.add(frozenset(map(folded, parts[0].keys)))

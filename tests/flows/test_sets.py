@@ -252,6 +252,45 @@ def test_a_set_of_another_key_is_not_proven_whichever_window_was_made_first(
     assert said.endswith(": its rows lack this statement, as not all rows have one primary key")
 
 
+def of_other_keys() -> Sets:
+    """Two sets whose tables have different keys from the begin; the key of the first one does not find rows of the other."""
+    sets = Sets(lambda: [items()], names=NAMES[:2])
+    sets.of["set_2"].tables["items"].columns[:] = [ID, Field("n", INT, True), NOTE]
+    for second in (1, 3, 5):
+        sets.put("set_1", 0, second, "items", {"id": second, "n": 1})
+        sets.put("set_2", 0, second + 1, "items", {"id": 1, "n": second})
+    sets.checkpoint(0)
+    return sets
+
+
+def test_rows_of_sets_with_different_keys_are_found_by_their_own(bench_of: Bench, tmp_path: Path) -> None:
+    """Each set has lineages of its own, so a span of positions is of one set."""
+    harness = open_short(bench_of, tmp_path / "capture", of_other_keys().messages, windows=1)
+    harness.all()
+    assert not unproven_tables(harness.pipeline).results
+    assert shown(harness, "_source_set", "id", "n") == [
+        ("set_1", 1, 1), ("set_1", 3, 1), ("set_1", 5, 1), ("set_2", 1, 1), ("set_2", 1, 3), ("set_2", 1, 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1), (1, 0)])
+def test_deleted_rows_of_sets_with_different_keys_are_not_proven(
+    order: tuple[int, ...], bench_of: Bench, tmp_path: Path
+) -> None:
+    """A truncation looks for all rows that stand by one key, and rows of the other set have none in it."""
+    sets = of_other_keys()
+    sets.truncate("set_2", 1, 20, "items")
+    sets.put("set_1", 1, 30, "items", {"id": 7, "n": 1})
+    sets.checkpoint(1)
+    harness = open_short(bench_of, tmp_path / "capture", sets.messages, windows=2, deletes={"*": "soft"})
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    (said,) = unproven_tables(harness.pipeline).results.values()
+    assert "its shards or sets have different primary keys" in said
+
+
 @pytest.mark.more
 def test_shards_of_sets_are_told_by_both(bench_of: Bench, tmp_path: Path) -> None:
     sets = Sets(lambda: shards_of(2, 1), names=NAMES[:2])

@@ -14,7 +14,7 @@ from tests.flows.harness import Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import Ddl, Dml
+from tests.flows.source import Ddl, Dml, Source
 from tests.flows.source_tables import INT, TEXT, Field, Table
 from tests.flows.test_merged_tables import MERGE, ORDERS
 
@@ -106,3 +106,52 @@ def test_once_all_shards_have_one_key_their_rows_are_followed(order: tuple[int, 
         ("1", 1, 1, 7), ("1", 2, 2, 7), ("2", 1, 1, None), ("2", 2, 2, None),
     ]  # fmt: skip
     assert not {"id"} & {*rows[0]}
+
+
+def rolling(folder: Path, lags: Sequence[float]) -> Harness:
+    """A shard gets a narrower key while rows come to both shards; this key does not find rows of the other one."""
+    tables = [
+        Table(name, [Field("id", INT, True), Field("n", INT, True)], ("shop_00", f"{name[:6]}_{name[-4:]}"))
+        for name in ("orders_0001", "orders_0002")
+    ]
+    source, (first, second) = Source(tables, border(0), lags=lags), tables
+
+    def put(at: float, table: Table, number: int, n: int) -> None:
+        source.transaction(border(0) + at * SECOND, Dml(table, [(None, {"id": number, "n": n})]))
+
+    for n in range(5):
+        put(1 + n, second, 1, n)
+        put(1 + n + 0.5, first, n, 1)
+    source.transaction(border(0) + 10 * SECOND, Ddl(f"ALTER TABLE shop_00.orders_0001 {KEYED_ANEW}"))
+    first.columns[:] = [Field("id", INT, True), Field("n", INT)]
+    for n in range(5, 30):
+        put(10 + n, second, 1, n)
+        put(10 + n + 0.5, first, n, 1)
+    source.checkpoint(border(0) + 500 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("DROP TABLE shop_00.orders_0001"))
+    source.transaction(border(1) + 2 * SECOND, Ddl("ALTER TABLE shop_00.orders_0002 ADD c int NOT NULL DEFAULT 7"))
+    source.checkpoint(border(1) + 500 * SECOND)
+    bench = bench_in_process(folder, "shards")
+    harness = open_short(bench, folder / "capture", source.messages, windows=2, merge=MERGE)
+    harness.all(0)
+    return harness
+
+
+def test_rows_of_shards_are_found_by_their_own_keys_in_one_partition(tmp_path: Path) -> None:
+    harness = rolling(tmp_path, (0.2,))
+    assert not harness.pipeline.ledger.paused_tables()
+    assert not unproven_tables(harness.pipeline).results
+    rows = sorted((row["_source_table"][-1], row["id"], row["n"]) for row in harness.rows("snapshot", *ORDERS.path))
+    assert rows == [*(("1", n, 1) for n in range(30)), *(("2", 1, n) for n in range(30))]
+
+
+@pytest.mark.more
+def test_rows_of_shards_of_different_keys_are_not_proven_in_two_partitions(tmp_path: Path) -> None:
+    """Each partition tells where its changes have one key, and other ones lie between in the other partition."""
+    harness = rolling(tmp_path, (0.2, 0.3))
+    found = unproven_tables(harness.pipeline)
+    assert "its shards or sets have different primary keys" in found.results[ORDERS]
+    harness.all(1)
+    assert not unproven_tables(harness.pipeline).results
+    rows = sorted((row["id"], row["n"], row["c"]) for row in harness.rows("snapshot", *ORDERS.path))
+    assert rows == [(1, n, 7) for n in range(30)]

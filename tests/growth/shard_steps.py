@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from dts_assets.model.columns import Column, mysql_type
-from dts_assets.model.key_periods import KeySpan
+from dts_assets.model.key_periods import KeyPeriod
 from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.merged_schemas import followed_shards, known_origins
+from dts_assets.stages.mixed_keys import first_mixed
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.row_origins import row_origins
 from dts_assets.stages.row_places import Place
@@ -23,6 +24,7 @@ from tests.growth.long_histories import Case
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
 NAMES = ("_source_database", "_source_table")
+KEYS = (("id",), ("id", "n"))
 Shards = tuple[list[pa.Array], Place, list[tuple[SourcePosition, Shard]]]
 
 
@@ -95,9 +97,8 @@ def _altered(count: int) -> dict[Shard, FollowedTable]:
 def _merged(shards: dict[Shard, FollowedTable]) -> object:
     made = followed_shards(shards, [], NAMES)
     assert made is not None
-    keys = made.key_of(lambda _: [KeySpan(("id", *NAMES))])
-    assert keys is not None
-    keyed, columns = made.keyed_by(keys), made.followed()
+    assert made.key is not None
+    keyed, columns = made.keyed_by(made.key), made.followed()
     assert len(columns.schemas) == 3
     numbers = np.arange(len(shards))
     rows = [pa.array([shard[place] for shard in shards]) for place in range(2)]
@@ -109,7 +110,15 @@ def _merged(shards: dict[Shard, FollowedTable]) -> object:
     )
 
 
+def _keys_told(count: int) -> list[KeyPeriod]:
+    """As many periods of two keys, in two Kafka partitions one of which tells a single key."""
+    places = [SourcePosition(0, 1, 10 * number) for number in range(count)]
+    told = [KeyPeriod(one, one.next, KEYS[number % 2]) for number, one in enumerate(places)]
+    return [*told, KeyPeriod(places[0], places[-1], KEYS[0])]
+
+
 SHARD_STEPS: dict[str, Case] = {
+    "keys of shards": (_keys_told, lambda told: first_mixed(told, keeps_deleted=False)),
     "shards of many changes": (_images, _told),
     "shards that had another name": (_changes, _moved),
     "statements of many shards": (lambda count: _altered(count // 10), _merged),
