@@ -26,6 +26,8 @@ from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 
 Value = TypeVar("Value")
+Way = TypeVar("Way", ValuePath, ValuePath | None)
+NO_VALUE = ValuePath(None)
 
 
 @dataclass(frozen=True)  # without slots, for the cached properties
@@ -153,7 +155,7 @@ class FollowedShards:
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:
         """Return the ways of a shard's rows in a snapshot that was made behind a state."""
-        mine = self._in_own_types(shard, self.shards[shard].from_state(number))
+        mine = self._in_own_types(shard, self.shards[shard].from_state(number), NO_VALUE)
         return (*mine, *map(ValuePath, self.shard_names))
 
     def _of_all(self, shard: Shard, schema: PastSchema) -> PastSchema:
@@ -161,20 +163,22 @@ class FollowedShards:
         names = self.shard_names
         return PastSchema(
             None,
-            (*self._in_own_types(shard, schema.paths), *map(ValuePath, names)),
+            (*self._in_own_types(shard, schema.paths, NO_VALUE), *map(ValuePath, names)),
             (*self._by_place(shard, schema.fields, ()), *((one,) for one in names)),
-            (*self._by_place(shard, schema.defaults, None), *(None,) * len(names)),
+            (*self._in_own_types(shard, schema.defaults, None), *(None,) * len(names)),
         )
 
-    def _in_own_types(self, shard: Shard, mine: Sequence[ValuePath]) -> tuple[ValuePath, ...]:
+    def _in_own_types(self, shard: Shard, mine: Sequence[Way], none: Way) -> tuple[Way, ...]:
         """Return a shard's ways for the columns of the table, each by the shard's own type.
 
         A value that this type does not take is none, though the type of all shards may hold it.
         """
         types = self._by_place(shard, self.shards[shard].types, "")
-        ways = self._by_place(shard, mine, ValuePath(None))
+        ways = self._by_place(shard, mine, none)
         return tuple(
-            replace(way, own_type=kind) if kind and kind != column.type and not way.own_type else way
+            replace(way, own_type=kind)
+            if way is not None and not way.own_type and kind not in ("", column.type)
+            else way
             for way, kind, column in zip(ways, types, self.columns, strict=False)
         )
 
