@@ -51,9 +51,13 @@ class FollowedHistory:
         return digest == made_by and not (self.eras and plan.recomputes)
 
     def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
-        """Return the keys that changes told, and those that rows had since they came until the next statement."""
+        """Return the keys that changes told, and those that rows had since they came until the next statement.
+
+        Changes behind a statement that gives columns of the key other values are a span of their own.
+        """
         told = tuple(told)
-        return spans_of((*told, *self.keys)) if told else ()
+        filled = [era.position for era in self.eras if era.fills_key]
+        return spans_of((*told, *self.keys), filled) if told else ()
 
     def state(self, planned: SnapshotState, columns: Sequence[Column]) -> SnapshotState:
         """Return the state that a history of some columns is in behind its plan."""

@@ -115,8 +115,20 @@ def periods_between(
     return tuple(found)
 
 
-def spans_of(periods: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
-    """Return the spans of all changes: each begins with the first change that tells its key."""
-    begun = joined_periods(periods)
+def spans_of(periods: Iterable[KeyPeriod], borders: Iterable[SourcePosition] = ()) -> tuple[KeySpan, ...]:
+    """Return the spans of all changes: each begins with the first change that tells its key.
+
+    So does the part of a period behind one of the ``borders``: the columns of the key have other values there.
+    """
+    begun: list[KeyPeriod] = []
+    left = sorted(set(borders), reverse=True)
+    for period in joined_periods(periods):
+        while left and left[-1] < period.first:
+            left.pop()
+        while left and left[-1] < period.last:
+            border = left.pop()
+            begun.append(replace(period, last=border))
+            period = replace(period, first=border.next)
+        begun.append(period)
     ends = [None, *(period.first.previous for period in begun[1:]), None]
     return tuple(KeySpan(period.columns, *bounds) for period, bounds in zip(begun, pairwise(ends), strict=False))

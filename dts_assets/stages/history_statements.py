@@ -1,7 +1,8 @@
 """Statements that change a history by no event: other names, and columns that came with values.
 
 A rename ends the open versions under a name and begins versions under another one. A column that is added, or gets another
-name, has a value in the open versions from then on, in place. Nothing else makes or changes versions.
+name, has a value in the open versions from then on, in place. So has a column of the primary key that gets another type. Nothing
+else makes or changes versions.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ class ColumnFill:
 
     ``place`` is None while no event has told the column, so that the history has none of its name. The values are those of the
     ``origin`` (None: of no column of the history). Their way depends on the begin of a version: each of the ``ways`` counts from
-    its position on, the first one from anywhere.
+    its position on, the first one from anywhere. A column of the primary key is ``of_key``: later changes find rows by it.
     """
 
     place: int | None
     origin: int | None
     ways: tuple[tuple[SourcePosition, ValuePath], ...]
+    of_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def history_statements(
                 places.get(folded(column.name)),
                 None if origin is None else places.get(folded(origin)),
                 tuple((at, way(column, path)) for at, path in told),
+                state.schema is not None and folded(column.name) in map(folded, state.schema.key),
             )
             for column, origin, told in fills
         )
@@ -125,34 +128,45 @@ class _Ways:
         self._states = states
         self._since: dict[str, list[int]] = {}
         self._seen: set[str] = set()
+        self._altered: set[str] = set()
         self._first = 0
 
     def forget(self, number: int) -> None:
         """Begin anew with a state behind which no row of before stands."""
         self._since.clear()
         self._seen.clear()
+        self._altered.clear()
         self._first = number
 
     def assigned(
         self, number: int
     ) -> Sequence[tuple[SchemaColumn, str | None, tuple[tuple[SourcePosition, ValuePath], ...]]]:
-        """Return the columns that a state's statement gave values, with their origins and ways."""
+        """Return the columns that a state's statement gave values, with their origins and ways.
+
+        Among them are columns of the primary key whose values a statement has converted: changes tell them as they are now.
+        """
         states, schema = self._states, self._states[number].schema
         if schema is None:
             return ()
-        found = []
+        found, key = [], {*map(folded, schema.key)}
         for column in schema.columns if number > self._first else ():
             step = value_path(states, number - 1, number, column.name)
             name = folded(column.name)  # a name that changes in case only is one field of the history
-            if states[number].changes and (step.origin is None or folded(step.origin) != name):
+            comes = bool(states[number].changes) and (step.origin is None or folded(step.origin) != name)
+            if not comes and step.has_steps:
+                self._altered.add(name)
+            if comes or (states[number].changes and name in self._altered & key):
                 starts = [number - 1] if step.origin is None else self._since.get(folded(step.origin), [self._first])
                 told = tuple((states[one].position, value_path(states, one, number, column.name)) for one in starts)
                 # Where no event can have told the column before, it is NULL already.
                 if step.origin is not None or name in self._seen or not told[0][1].keeps_values:
                     found.append((column, step.origin, told))
-            elif step.steps:
+                    continue
+            if step.has_steps:
                 self._since.setdefault(name, [self._first]).append(number)
-        self._since |= {folded(column.name): [number] for column, _, _ in found}
+        filled = {folded(column.name) for column, _, _ in found}
+        self._since |= {name: [number] for name in filled}
+        self._altered -= filled
         self._seen |= {folded(column.name) for column in schema.columns}
         return found
 

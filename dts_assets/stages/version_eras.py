@@ -21,6 +21,7 @@ from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.history_statements import ColumnFill, HistoryStatement
 from dts_assets.stages.key_operations import Operations, joined, standing
 from dts_assets.stages.keys import Mask, Numbers, as_mask, as_numbers
+from dts_assets.stages.mapped_texts import as_texts
 from dts_assets.stages.row_folds import MadeRows
 from dts_assets.stages.row_places import POSITION, places_in
 from dts_assets.stages.row_versions import versions_of
@@ -47,6 +48,11 @@ class VersionEra:
     arrived: FollowedColumns | None = None
     truncations: tuple[Truncation, ...] = ()
     fills: tuple[ColumnFill, ...] = ()
+
+    @property
+    def fills_key(self) -> bool:
+        """True if it gives columns of the primary key other values, by which later changes find rows."""
+        return any(fill.of_key for fill in self.fills)
 
 
 def version_eras(statements: Sequence[HistoryStatement]) -> tuple[VersionEra, ...]:
@@ -205,7 +211,14 @@ def _values(rows: pa.RecordBatch, shape: RowShape, fill: ColumnFill) -> Cells:
         cells = followed(path, stored, told, rows.num_rows, kind, None)
         found = cells if number == 0 or found is None else found.with_others(cells, _begun_at(rows, since))
     assert found is not None, "a column has one way at least"
-    return replace(found, values=held_as(found.values, shape.types[fill.place]))
+    found = replace(found, values=held_as(found.values, shape.types[fill.place]))
+    if not fill.of_key or stored is None or not found.unknown.any():
+        return found
+    # Rows of a key that nobody knows are several rows all the same: they keep the values by which they differ.
+    before = Cells.of(stored, told)
+    if fill.origin != fill.place:
+        before = Cells.of(found.values, as_texts(before).values)
+    return found.with_others(before, found.unknown)
 
 
 def _begun_at(rows: pa.RecordBatch, position: SourcePosition) -> Mask:

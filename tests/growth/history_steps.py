@@ -29,11 +29,17 @@ _TURNS = (
     "ALTER TABLE t MODIFY x BIGINT",
     "ALTER TABLE t RENAME COLUMN x TO y",
     "ALTER TABLE t DROP y",
+    "ALTER TABLE t MODIFY id VARCHAR(20)",
+    "ALTER TABLE t MODIFY id INT",
 )
 
 
 def _states(count: int) -> dict[TableId, Sequence[SchemaState]]:
-    said = ["CREATE TABLE u (id INT PRIMARY KEY)", "RENAME TABLE u TO t", *(_TURNS[n % 4] for n in range(count))]
+    said = [
+        "CREATE TABLE u (id INT PRIMARY KEY)",
+        "RENAME TABLE u TO t",
+        *(_TURNS[n % len(_TURNS)] for n in range(count)),
+    ]
     statements = [SourceStatement(SourcePosition(0, 1, n), "d", sql, window_start=_START) for n, sql in enumerate(said)]
     return dict(schema_history(statements, (), rules=ServerRules()))
 

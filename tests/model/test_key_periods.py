@@ -71,6 +71,14 @@ def test_every_change_is_in_the_span_of_its_key(told: tuple[list[tuple[int, tupl
     assert all(one.columns != other.columns for one, other in pairwise(spans))
 
 
+def test_changes_behind_a_border_are_a_span_of_their_own() -> None:
+    periods = [KeyPeriod(at(2), at(4), ("id",)), KeyPeriod(at(6), at(9), ("n",))]
+    spans = spans_of(periods, [at(place) for place in (7, 1, 3, 5, 9)])
+    found = [[number for number, one in enumerate(spans) if key_of((one,), at(place))] for place in range(2, 10)]
+    assert found == [[0], [0], [1], [1], [2], [2], [3], [3]]
+    assert [one.columns for one in spans] == [("id",), ("id",), ("n",), ("n",)]
+
+
 def test_without_a_period_there_is_no_span() -> None:
     assert joined_periods([]) == ()
     assert spans_of([]) == ()
