@@ -82,6 +82,21 @@ def test_repaired_rows_come_again_when_their_window_is_made_again(server: Server
 
 
 @pytest.mark.more
+def test_rows_that_a_repair_removes_keep_their_values_where_deleted_rows_stay(server: Server, tmp_path: Path) -> None:
+    harness = lake_of(server, tmp_path, deletes={"*": "soft"})
+    was = {row["id"]: row for row in harness.rows("snapshot", *ORDERS.path)}
+    run(server, ["SET SESSION sql_log_bin = 0", "DELETE FROM d.orders WHERE id BETWEEN 40 AND 44"])
+    assert verify(harness.pipeline, place_of(server), timeout=5, repair=True).repaired[ORDERS].rows == 5
+    assert harness.settle()
+    deleted = [row for row in harness.rows("snapshot", *ORDERS.path) if row["_deleted_at"] is not None]
+    assert sorted(row["id"] for row in deleted) == [*range(40, 45)]
+    for row in deleted:
+        assert {name: row[name] for name in row if name[0] != "_"} == {
+            name: was[row["id"]][name] for name in row if name[0] != "_"
+        }
+
+
+@pytest.mark.more
 def test_a_key_that_was_damaged_to_another_rows_is_repaired_for_both(server: Server, tmp_path: Path) -> None:
     harness = lake_of(server, tmp_path)
     (file,) = harness.pipeline.lake.data_files(harness.pipeline.table_path("snapshot", ORDERS))

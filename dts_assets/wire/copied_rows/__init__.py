@@ -80,6 +80,8 @@ class CopiedRows:
                 children.append(pa.nulls(count, kinds.field(number).type))
                 continue
             at, shape = place
+            if removed and not shape.is_key:  # the source does not have the row, so it tells its key alone
+                notes.absent(0, np.arange(count), np.full(count, number, np.int32))
             kind = column.own_type(shape.original_type)
             typed, bad = self._typed(rows.column(at), kind, shape.original_type)
             if bad is not None and bad.any():
