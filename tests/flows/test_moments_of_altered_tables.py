@@ -17,7 +17,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, item, items, open_short, short_source
 from tests.flows.source import Ddl, Dml, Position, Source
-from tests.flows.source_tables import BLOB, INT, TEXT, Field, Kind, Row, Table
+from tests.flows.source_tables import BIGINT, BLOB, INT, TEXT, Field, Kind, Row, Table
 from tests.flows.test_followed_shards import ADDED, SHARD, AlteredShards
 from tests.flows.test_merged_tables import MERGE, ORDERS, shards_of
 from tests.tiers import times
@@ -73,6 +73,28 @@ def test_a_column_has_the_type_of_the_moment_whatever_its_window_makes_of_it(
         found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / f"{place}")
         assert columns_in(found)["n"] == kinds[kind]
         assert rows_in(found) == [{"id": 1, "n": expected}]
+
+
+def test_a_key_that_later_changes_tell_is_no_key_of_the_shards_at_a_moment(tmp_path: Path) -> None:
+    """The statement that gives the key another name stands in the window of the moment, and so do changes after it."""
+    table = Table("items", items().columns, ("shop_00", "orders_0000"))
+    source = short_source(table)
+    place = source.transaction(border(0) + SECOND, Dml(table, [(None, item(1, 5, "x"))]))
+    source.transaction(
+        border(0) + 2 * SECOND, Ddl("ALTER TABLE shop_00.orders_0000 CHANGE id ident bigint NOT NULL, ADD c int")
+    )
+    table.columns[:] = [Field("ident", BIGINT, True), *table.columns[1:], Field("c", INT)]
+    source.rows["items"] = {(1,): {"ident": 1, "n": 5, "note": "x", "c": None}}
+    source.transaction(border(0) + 3 * SECOND, Dml(table, [(None, {"ident": 2, "n": 5, "note": "x", "c": 7})]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.checkpoint(border(1) + 300 * SECOND)
+    bench = bench_in_process(tmp_path, "keys")
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=2, merge=MERGE)
+    harness.all(0)
+    found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / "moment")
+    assert [*columns_in(found, ORDERS)] == ["id", "n", "note"]
+    assert [row["n"] for row in rows_in(found, ORDERS)] == [5]
+    assert not found.unproven
 
 
 def grown(folder: Path, *, sent_as: tuple[str, str], **settings: Any) -> tuple[Harness, dict[str, Position]]:
