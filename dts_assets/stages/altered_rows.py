@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.stages.keys import Mask, as_mask
-from dts_assets.stages.server_conversions import convert
+from dts_assets.stages.server_conversions import convert, converts
 from dts_assets.stages.server_types import Kind, ServerType, server_type
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.wire.columns.casts import arrow_type, parse
@@ -178,6 +178,14 @@ def modified_cells(cells: Cells, old: SchemaColumn, new: SchemaColumn, *, family
         zero = as_mask(pc.fill_null(pc.equal(made.values.cast(pa.float64()), 0.0), True))
         return found.without(zero)
     return _without_null(found, other, new) if old.nullable and not new.nullable else found
+
+
+def is_unknown(one: change.ColumnModified) -> bool:
+    """Return whether no value of a column is known behind a change of it, whatever it was."""
+    old, new = server_type(one.old), server_type(one.new)
+    if old is None or new is None:
+        return True
+    return not converts(old, new) or (one.new.generated and not one.old.generated)
 
 
 def _without_null(cells: Cells, kind: ServerType, column: SchemaColumn) -> Cells:

@@ -17,6 +17,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns
 from dts_assets.model.schema_policies import SchemaPolicy, in_map
 from dts_assets.model.tables import TableId
+from dts_assets.stages.altered_rows import is_unknown
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
@@ -30,7 +31,7 @@ from dts_assets.stages.value_paths import (
     own_type,
     value_paths,
 )
-from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
+from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, SchemaChange, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
@@ -82,7 +83,7 @@ class FollowedTable:
     @property
     def doubt(self) -> str:
         """The reason why columns or rows of the table are not proven; empty where they are."""
-        created, ruled = self.created, frozenset[str]()
+        created, ruled, lost = self.created, frozenset[str](), frozenset[str]()
         for number in self.numbers_with_rows:
             state = self.states[number]
             found = next(filter(None, map(doubt_of, state.changes)), None) or state.doubt
@@ -90,8 +91,12 @@ class FollowedTable:
                 found = "events tell other columns, and no statement says why"
             if number > created and self.ruled:
                 ruled = self._with_another_rule(number, ruled)
+            if number > created and (lost or any(map(_loses_values, state.changes))):
+                lost = self._with_lost_values(number, lost)
             if found is None and ruled:
-                found = self._not_found_by(number, ruled)
+                found = self._not_found_by(number, ruled, "have passed another rule")
+            if found is None and lost:
+                found = self._not_found_by(number, lost, "are not known in its new type")
             if found is not None:
                 return f"{state.position}: {found}"
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
@@ -111,16 +116,31 @@ class FollowedTable:
             name for name, origin in origins.items() if origin in before or then.get(origin) != now.get(name)
         )
 
-    def _not_found_by(self, number: int, ruled: Collection[str]) -> str | None:
-        """Return why no change finds some rows of before a state; None where changes do."""
+    def _with_lost_values(self, number: int, before: Collection[str]) -> frozenset[str]:
+        """Return the columns of a state, without case, whose values are not known in any row of before.
+
+        ``before`` are those of the state before.
+        """
+        schema = self.states[number].schema
+        paths = {} if schema is None else value_paths(self.states, number - 1, number, schema.names)[0]
+        return frozenset(
+            folded(name)
+            for name, path in paths.items()
+            if name not in self.shown_otherwise
+            and path.origin is not None
+            and (folded(path.origin) in before or any(_loses_values(one.change) for one in path.steps))
+        )
+
+    def _not_found_by(self, number: int, columns: Collection[str], why: str) -> str | None:
+        """Return why no change finds some rows of before a state by some columns; None where changes do."""
         schema = self.states[number].schema
         key = () if schema is None else schema.key
         names = key or (() if schema is None else schema.names)
-        found = next((one for one in names if folded(one) in ruled), None)
+        found = next((one for one in names if folded(one) in columns), None)
         if found is None:
             return None
-        why = "changes find rows by it" if key else "no primary key finds their rows"
-        return f"values of column {found} have passed another rule, and {why}"
+        by = "changes find rows by it" if key else "no primary key finds their rows"
+        return f"values of column {found} {why}, and {by}"
 
     @property
     def numbers_with_rows(self) -> Iterator[int]:
@@ -310,6 +330,10 @@ def unchanged_columns(
     mapped = frozenset(place for place, one in enumerate(present.columns) if one.place == "map")
     types = tuple(one.type for one in present.columns)
     return FollowedColumns((PastSchema(None, paths, fields, defaults),), types, family, mapped)
+
+
+def _loses_values(change: SchemaChange) -> bool:
+    return isinstance(change, ColumnModified) and is_unknown(change)
 
 
 def followed_table(

@@ -87,13 +87,23 @@ def _with_fraction(texts: pa.Array, new: ServerType) -> pa.Array:
 
 
 def _converted(values: pa.Array, old: ServerType, new: ServerType, family: Family | None) -> tuple[pa.Array, Mask]:
-    rule = _RULES.get(new.kind)
-    if old.kind is Kind.INSTANT and new.kind is Kind.INSTANT:
-        return to_clocks(values, old, new, family)
-    if rule is None or Kind.INSTANT in (old.kind, new.kind) or Kind.OTHER in (old.kind, new.kind):
-        # Between instants and clocks stands the zone of the session, which no event tells.
+    rule = _rule(old, new)
+    if rule is None:
         return pa.nulls(len(values), arrow_type(new.lake_type)), as_mask(values.is_valid())
     return rule(values, old, new, family)
+
+
+def converts(old: ServerType, new: ServerType) -> bool:
+    """Return whether values of a type can be known in another one; else none is."""
+    return old == new or _rule(old, new) is not None
+
+
+def _rule(old: ServerType, new: ServerType) -> Rule | None:
+    if old.kind is Kind.INSTANT and new.kind is Kind.INSTANT:
+        return to_clocks
+    if Kind.INSTANT in (old.kind, new.kind) or Kind.OTHER in (old.kind, new.kind):
+        return None  # between instants and clocks stands the zone of the session, which no event tells
+    return _RULES.get(new.kind)
 
 
 Rule = Callable[[pa.Array, ServerType, ServerType, Family | None], tuple[pa.Array, Mask]]
