@@ -44,7 +44,7 @@ from dts_assets.stages.row_origins import (
 from dts_assets.stages.server_types import Kind, server_type
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.value_paths import TextByRule
-from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history
+from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import NO_HISTORIES, Histories, histories_by_set
 from dts_assets.wire.ddl.table_schemas import SchemaColumn
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, types_alike
@@ -127,7 +127,7 @@ class FollowedTables:
         self, table: TableId, source: TableId, origins: Sequence[RowOrigin], histories: Histories
     ) -> tuple[SourcePosition, str] | None:
         """Return since where a table lacks rows of another name, and why; None where it lacks none."""
-        return self._left_out(table, origins) or self._left_in_shards(table, source, histories)
+        return self._left_out(table, origins) or self._left_elsewhere(table, source, histories)
 
     def _left_out(self, table: TableId, origins: Sequence[RowOrigin]) -> tuple[SourcePosition, str] | None:
         """Return where rows came from a name whose row filter, another one, had left some out."""
@@ -142,16 +142,19 @@ class FollowedTables:
                     return one.until.next, f"the row filter of {one.table} left out rows, which the table lacks"
         return None
 
-    def _left_in_shards(
+    def _left_elsewhere(
         self, table: TableId, source: TableId, histories: Histories
     ) -> tuple[SourcePosition, str] | None:
         """Return where a table got rows that do not move to it.
 
-        They are those of a shard of another table, or, for a merged table with several sets, those of a table outside.
+        They are those of a shard of another table, of a table that is not decoded, or, for a merged table with several sets,
+        those of a table outside. A name that a table without known rows takes over keeps its own rows.
         """
-        routes = self.pipeline.settings.routes
+        routes, name = self.pipeline.settings.routes, source.of_all_sets
         for position, former in arrivals(histories, source.of_all_sets):
-            into = routes.lake_table(former)
+            into, name, taken = routes.lake_table(former), former, name
+            if not self.pipeline.settings.tables.takes(former) and not _was_there(histories[taken], position):
+                return position, f"the table was {former}, which is not decoded"
             if routes.takes_shard(table, former):
                 continue
             if routes.merges_into(into, former):
@@ -420,3 +423,9 @@ class FollowedTables:
         mine = {one.of_all_sets for one in (*self.sources.values(), *self._shards)}
         related = related_tables(mine, known, self._statements)
         return ledger_rows(self.pipeline, related)
+
+
+def _was_there(states: Sequence[SchemaState], position: SourcePosition) -> bool:
+    """Return whether a table was there before a position."""
+    before = [one for one in states if one.position < position]
+    return bool(before) and before[-1].schema is not None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.foreign_keys import NOTHING_UNSEEN, KeyedTables, UnseenAt
 from dts_assets.flows.known_tables import known_tables
+from dts_assets.flows.lacked_origins import lacked_origins
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.one_by_one import OneByOne, one_by_one
 from dts_assets.flows.pauses import paused_here
@@ -56,14 +57,17 @@ def unproven_of(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) 
         lambda table: stored_state(pipeline, SNAPSHOT.name, table)[1],
         named=lambda table: f"The look at the columns of {table}",
     )
-    noted = {table: one for table, one in stored.results.items() if one.doubt}
-    followed = FollowedTables(pipeline, {table: tables[table] for table in noted})
+    doubted = {table: one for table, one in stored.results.items() if one.doubt}
+    followed = FollowedTables(pipeline, {table: tables[table] for table in doubted})
 
     def doubt(table: TableId) -> str:
         """Return the reason as it is seen now: an earlier version may have noted another one."""
-        at = followed.at(table, noted[table].frontier) if followed.is_followed(table) else None
-        return noted[table].doubt if at is None else at.doubt
+        at = followed.at(table, doubted[table].frontier) if followed.is_followed(table) else None
+        return doubted[table].doubt if at is None else at.doubt
 
-    found = one_by_one(noted, doubt, named=lambda table: f"The look at the statements of {table}")
-    failures = {**stored.failures, **found.failures}
-    return OneByOne({table: said for table, said in sorted(found.results.items()) if said}, failures)
+    found = one_by_one(doubted, doubt, named=lambda table: f"The look at the statements of {table}")
+    lacked = lacked_origins(pipeline, tables)
+    failures = {**stored.failures, **found.failures, **lacked.failures}
+    said = {table: one.said for table, one in lacked.results.items() if one is not None}
+    said |= {table: one for table, one in found.results.items() if one}
+    return OneByOne(dict(sorted(said.items())), failures)

@@ -12,6 +12,7 @@ from functools import partial
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.foreign_keys import KeyedTables, UnseenAt
 from dts_assets.flows.known_tables import known_sources
+from dts_assets.flows.lacked_origins import lacked_origins
 from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import SNAPSHOT
 from dts_assets.flows.one_by_one import one_by_one
@@ -84,17 +85,28 @@ def window_facts(
         table: some for table, some in concerned.items() if table in news or _is_doubted(pipeline, table, outcomes)
     }
     doubts = window_doubts(pipeline, doubtful, news=news, columns=columns)
-    found = {}
+    lacked, found = _lacked_doubts(pipeline, {table: columns[table] for table in concerned}, concerned), {}
     for table, some in concerned.items():
         outcome = outcomes.get(table, LayerOutcome())
         misfits = 0 if outcome.not_removed is None else outcome.not_removed.misfits
         found[table] = TableFacts(
-            {**_unseen_doubts(table, some, unseen), **doubts.get(table, {})},
+            {**_unseen_doubts(table, some, unseen), **lacked.get(table, {}), **doubts.get(table, {})},
             converted.get(table, {}),
             unknown_by_window(outcome.unknown_values, news.get(table, {}), some),
             {max(some): misfits} if misfits else {},
         )
     return found
+
+
+def _lacked_doubts(
+    pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]], starts: Mapping[TableId, Collection[datetime]]
+) -> dict[TableId, dict[datetime, str]]:
+    """Return which rows of other names tables lack at the ends of windows."""
+    lacked, found = lacked_origins(pipeline, tables), dict[TableId, dict[datetime, str]]()
+    for table, one in lacked.results.items():
+        if one is not None:
+            found[table] = {start: one.said for start in starts[table] if start >= one.window_start}
+    return found | {table: dict.fromkeys(starts[table], one.sentence) for table, one in lacked.failures.items()}
 
 
 def _unseen_doubts(table: TableId, starts: Iterable[datetime], unseen: UnseenByWindow) -> dict[datetime, str]:
