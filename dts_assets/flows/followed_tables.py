@@ -232,6 +232,7 @@ class FollowedTables:
             shown_otherwise=readers.is_shown_otherwise,
             by_rule=readers.by_rule,
             lake_type=readers.lake_type,
+            zone=self.pipeline.clock_zone,
         )
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:

@@ -66,6 +66,7 @@ def history_statements(
     shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
     by_rule: TextByRule = no_text,
     lake_type: Callable[[SchemaColumn], str] | None = None,
+    zone: str = "",
 ) -> tuple[HistoryStatement, ...]:
     """Return the statements that change the history of a table, in the order of the source.
 
@@ -76,11 +77,13 @@ def history_statements(
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
         by_rule: The function that gives a default as the rule of its column makes it.
         lake_type: The function that gives the lake type of a column; None where it is that of the server's values.
+        zone: The zone of wall clocks that a setting stores as instants; empty where there are none.
     """
 
     def way(column: SchemaColumn, path: ValuePath) -> ValuePath:
         if shown_otherwise(column):
             return path.by_rule(by_rule)
+        path = replace(path, zone=zone) if zone else path
         if lake_type is None:
             return path
         kind, place = lake_type(column), places.get(folded(column.name))

@@ -143,7 +143,7 @@ def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
     if fill is not Fill.VALUE:
         return None
     added = ColumnAdded(_NO_TABLE, column, None, fill, value)
-    return ValuePath(None, path.chain, path.count, ValueStep(added, None), own_type=path.own_type)
+    return ValuePath(None, path.chain, path.count, ValueStep(added, None), zone=path.zone, own_type=path.own_type)
 
 
 def own_type(column: SchemaColumn, lake_type: str) -> str:

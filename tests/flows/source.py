@@ -248,7 +248,7 @@ class Source:
         if before is not None:
             old = rows.pop(table.key(before))
         if after is not None:
-            new = {name: old[name] if value is ABSENT else value for name, value in after.items()}
+            new = {name: old[name] if value is ABSENT and old else value for name, value in after.items()}
             assert table.key(new) not in rows, f"duplicate key {table.key(new)} in {table.name}"
             rows[table.key(new)] = new
 
