@@ -143,7 +143,8 @@ def unchanged(
     """Return how a snapshot goes on whose table has the columns that it had."""
     mine = present.stored(tuple(columns))
     target = pipeline.lake.target(pipeline.table_path(layer.name, table), "")
-    return Following(mine, present, unchanged_columns(columns, present), None, target, None)
+    followed = unchanged_columns(columns, present, zone=pipeline.clock_zone)
+    return Following(mine, present, followed, None, target, None)
 
 
 def following(

@@ -180,8 +180,10 @@ def modified_cells(cells: Cells, old: SchemaColumn, new: SchemaColumn, *, family
     return _without_null(found, other, new) if old.nullable and not new.nullable else found
 
 
-def is_unknown(one: change.ColumnModified) -> bool:
-    """Return whether no value of a column is known behind a change of it, whatever it was."""
+def is_unknown(one: change.SchemaChange) -> bool:
+    """Return whether no value of a column is known behind a change of its type."""
+    if not isinstance(one, change.ColumnModified):
+        return False
     old, new = server_type(one.old), server_type(one.new)
     if old is None or new is None:
         return True

@@ -31,7 +31,8 @@ from dts_assets.stages.value_paths import (
     own_type,
     value_paths,
 )
-from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, SchemaChange, TableCreated
+from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default, literal_of
+from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
@@ -91,7 +92,7 @@ class FollowedTable:
                 found = "events tell other columns, and no statement says why"
             if number > created and self.ruled:
                 ruled = self._with_another_rule(number, ruled)
-            if number > created and (lost or any(map(_loses_values, state.changes))):
+            if number > created and (lost or any(map(is_unknown, state.changes))):
                 lost = self._with_lost_values(number, lost)
             if found is None and ruled:
                 found = self._not_found_by(number, ruled, "have passed another rule")
@@ -128,7 +129,7 @@ class FollowedTable:
             for name, path in paths.items()
             if name not in self.shown_otherwise
             and path.origin is not None
-            and (folded(path.origin) in before or any(_loses_values(one.change) for one in path.steps))
+            and (folded(path.origin) in before or any(is_unknown(one.change) for one in path.steps))
         )
 
     def _not_found_by(self, number: int, columns: Collection[str], why: str) -> str | None:
@@ -225,7 +226,7 @@ class FollowedTable:
                 flat_name(one.name),
                 self.mapped.get(place, one.type),
                 one.is_key,
-                *_default_of(None if source in self.shown_otherwise else schema.column(source)),
+                *_default_of(schema.column(source), self.by_rule if source in self.shown_otherwise else None),
                 *self._place_of(place),
             )
             for place, (source, one) in enumerate(zip(self.names, keyed, strict=True))
@@ -309,31 +310,34 @@ class FollowedTable:
         return made if made.has_steps else None
 
 
-def _default_of(column: SchemaColumn | None) -> tuple[str, str | None]:
-    told = column is None or isinstance(column, ToldColumn) or column.default is None
-    return ("", None) if column is None or told else (column.type, column.default)
+def _default_of(column: SchemaColumn | None, by_rule: TextByRule | None = None) -> tuple[str, str | None]:
+    """Return a type and a default; under a rule those of the text that it makes."""
+    if column is None or isinstance(column, ToldColumn) or column.default is None:
+        return "", None
+    if by_rule is None:
+        return column.type, column.default
+    fill, value = fill_of_default(column.default, column.type)
+    made = by_rule(column, value) if fill is Fill.VALUE and value is not None else None
+    return ("", None) if made is None else ("longtext", literal_of(made))
 
 
 def unchanged_columns(
-    stored: Sequence[Column], present: PresentColumns, family: Family | None = None
+    stored: Sequence[Column], present: PresentColumns, family: Family | None = None, *, zone: str = ""
 ) -> FollowedColumns:
     """Return the columns of changes that all stand behind the last schema, of which ``present`` are the columns.
 
-    ``stored`` are all columns that their changelog has.
+    ``stored`` are all columns that their changelog has. ``zone`` is that of wall clocks which a setting makes instants.
     """
     fields = present.fields(tuple(stored))
     paths = tuple(ValuePath(one.source if one.place != "gone" else None) for one in present.columns)
+    columns = [SchemaColumn(one.source, one.source_type, default=one.default) for one in present.columns]
     defaults = tuple(
-        default_path(SchemaColumn(one.source, one.source_type, default=one.default), path)
-        for one, path in zip(present.columns, paths, strict=True)
+        default_path(column, replace(path, zone=zone, own_type=own_type(column, one.type)))
+        for one, column, path in zip(present.columns, columns, paths, strict=True)
     )
     mapped = frozenset(place for place, one in enumerate(present.columns) if one.place == "map")
     types = tuple(one.type for one in present.columns)
     return FollowedColumns((PastSchema(None, paths, fields, defaults),), types, family, mapped)
-
-
-def _loses_values(change: SchemaChange) -> bool:
-    return isinstance(change, ColumnModified) and is_unknown(change)
 
 
 def followed_table(

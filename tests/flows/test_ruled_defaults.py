@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
-from tests.flows.source_tables import INT, TEXT, Field, Row, Table
+from tests.flows.source_tables import ABSENT, INT, TEXT, Field, Row, Table
 
 KEY = "a key that nobody guesses"
 DEFAULT = "anna 12"
@@ -74,6 +75,30 @@ def test_rows_that_are_there_have_the_default_by_the_rule(
     harness.settle()
     for layer in ("snapshot", "history"):
         assert shown(harness, layer) == [("a", 2, made), ("b", 1, made)], layer
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("order", [(), (0, 1)])
+def test_inserts_that_leave_the_column_out_have_the_default_by_the_rule(order: Sequence[int], tmp_path: Path) -> None:
+    source = short_source(Table("journal", [Field("line", TEXT, True), Field("n", INT)]))
+    table = source.tables["journal"]
+    source.transaction(border(0) + SECOND, Dml(table, [(None, line("a"))]))
+    said = "ALTER TABLE journal ADD COLUMN mail varchar(80) DEFAULT 'anna''s \\\\ 12'"
+    source.transaction(border(0) + 2 * SECOND, Ddl(said))
+    table.columns.append(Field("mail", TEXT))
+    for window in range(2):
+        row = line("bc"[window], mail=ABSENT)
+        source.transaction(border(window) + 3 * SECOND, Dml(table, [(None, row)]))
+        source.checkpoint(border(window) + 300 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "defaults"), tmp_path / "capture", source.messages, windows=2,
+        columns={"bank.journal.mail": RULES["tokenize"][0]},
+    )  # fmt: skip
+    for number in order:
+        harness.all(number)
+    harness.settle()
+    made = TOKEN.replace("anna", "anna's \\")
+    assert shown(harness, "snapshot") == [(name, 1, made) for name in "abc"]
 
 
 @pytest.mark.more
