@@ -89,11 +89,22 @@ def first_told(row: TableShapeRow, periods: Sequence[KeyPeriod]) -> SourcePositi
 
     It is that of the first event, where a period holds its place at the server. Else that event was not kept.
     """
+    return min(_held_places(row, periods), default=min(one.first for one in periods))
+
+
+def is_first_kept(row: TableShapeRow, periods: Sequence[KeyPeriod]) -> bool:
+    """Return whether the first event of a shape was kept, as far as places tell.
+
+    It was not if it was sent before, or if a filter left it out. Then nothing says whether a later one was kept.
+    """
+    return row.first_position is None or bool(_held_places(row, periods))
+
+
+def _held_places(row: TableShapeRow, periods: Sequence[KeyPeriod]) -> list[SourcePosition]:
     place = row.first_position
-    held = [] if place is None else [
+    return [] if place is None else [
         at
         for one in periods
         for at in (place.of(lineage) for lineage in (one.first.lineage, one.last.lineage))
         if one.first <= at <= one.last
     ]  # fmt: skip
-    return min(held, default=min(one.first for one in periods))

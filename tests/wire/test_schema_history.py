@@ -72,6 +72,17 @@ CREATE = said(10, "CREATE TABLE orders (id INT PRIMARY KEY, n INT NOT NULL DEFAU
 FIRST = shape(("id", "int(11)"), ("n", "int(11)"))
 
 
+def test_a_shape_that_perhaps_no_kept_change_told_is_no_state_beside_one_that_statements_explain() -> None:
+    """Where nothing explains either, the other one counts."""
+    wide = shape(("id", "int(11)"), ("n", "bigint(20)"))
+    modify = said(30, "ALTER TABLE orders MODIFY n BIGINT")
+    before = replace(told(40, 50, FIRST, wide), unsure=frozenset({FIRST}))
+    after = replace(told(20, 25, FIRST, wide), unsure=frozenset({wide}))
+    assert [one.position.position for one in history(CREATE, modify, before)] == [10, 30]
+    assert [one.position.position for one in history(CREATE, modify, after)] == [10, 30]
+    assert shown(history(before)) == [(40, "id:int(11)? n:bigint(20)?")]
+
+
 def test_statements_lead_from_state_to_state_and_events_that_fit_change_nothing() -> None:
     states = history(
         CREATE, told(20, 25, FIRST), said(30, "ALTER TABLE orders ADD note VARCHAR(9) FIRST"),

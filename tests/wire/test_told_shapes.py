@@ -47,6 +47,17 @@ def test_shapes_stand_where_the_counts_of_their_cell_say() -> None:
     ]  # fmt: skip
 
 
+def test_a_shape_whose_first_event_was_not_kept_is_one_that_perhaps_no_kept_change_told() -> None:
+    ab, wide = shape(("a", "int"), ("b", "int")), shape(("a", "int"), ("b", "bigint"))
+    (first,) = [replace(one, first_position=at(4).at_server) for one in seen(ab)]
+    for place, unsure in ((3, {wide}), (5, set()), (10, {wide})):
+        rows = [first, replace(seen(wide)[0], first_position=at(place).at_server)]
+        (found,) = told_shapes([cell(ab=(4, 9))], rows)
+        assert found.unsure == unsure
+    (found,) = told_shapes([cell(ab=(4, 9))], seen(ab, wide))
+    assert not found.unsure, "one of them was kept"
+
+
 def test_shapes_of_a_cell_without_lists_stand_somewhere_in_it_and_without_changes_nowhere() -> None:
     a, ab = shape(("a", "int")), shape(("a", "int"), ("b", "int"))
     (found,) = told_shapes([cell()], seen(ab, a))

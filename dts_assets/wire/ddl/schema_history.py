@@ -265,7 +265,7 @@ class _Following:
         place, shapes = told.begins[part]
         missing = set(shapes) - _explained(self._trusted(told.table), told)
         if len(missing) == len(shapes):
-            shape = self._first_of(told, shapes)
+            shape = self._first_of(told, [one for one in shapes if one not in told.unsure] or shapes)
             self._tell(told, shape, place)
             missing.discard(shape)
         mine = self.open.setdefault(told.table, [])
@@ -278,12 +278,12 @@ class _Following:
         """Hold the last event of some shapes against the table's schema."""
         mine = self.open[told.table]
         place = next(place for place, (one, _) in enumerate(mine) if one is told)
-        _, missing = mine.pop(place)
+        missing = mine.pop(place)[1] - told.unsure
         now = self._trusted(told.table)
         if not missing and _explained(now, told):
             return
         # What nothing explains came later than what statements explain.
-        later = sorted(missing or told.shapes, key=repr)
+        later = sorted(missing or {*told.shapes} - told.unsure or told.shapes, key=repr)
         self._tell(told, later[-1], told.last, SEVERAL_SHAPES if len(later) > 1 else None)
 
     def _trusted(self, table: TableId) -> TableSchema | None:

@@ -17,7 +17,7 @@ from dts_assets.model.key_periods import list_digest
 from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.model.told_places import Named, Periods, Shard, first_told, itself, periods_of_lists
+from dts_assets.model.told_places import Named, Periods, Shard, first_told, is_first_kept, itself, periods_of_lists
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema, folded
 
 Shape = tuple[ColumnShape, ...]
@@ -39,7 +39,8 @@ class ToldShapes:
     Events stand at both positions. There is one shape, or several of which each was told somewhere in between. ``tells_keys``
     says that the events tell primary keys, so that a shape without a key is one of a table without a key. ``window_start`` is the
     window of the events. Without ``ends`` it is not known that an event stands at ``last``, and the last one may be before it.
-    ``places`` are the positions of the first event of each shape; none where they are not known, or are one.
+    ``places`` are the positions of the first event of each shape; none where they are not known, or are one. ``unsure`` are
+    shapes that perhaps no change told which was kept: they were sent before, or a filter left these changes out.
     """
 
     table: TableId
@@ -50,6 +51,7 @@ class ToldShapes:
     window_start: datetime | None = None
     ends: bool = True
     places: tuple[SourcePosition, ...] = ()
+    unsure: frozenset[Shape] = frozenset()
 
     @property
     def begins(self) -> tuple[tuple[SourcePosition, tuple[Shape, ...]], ...]:
@@ -114,13 +116,18 @@ def _told_in(count: WindowTable, periods: Periods, shard: Shard, rows: Sequence[
         places = {"": [(count.first_position, count.last_position)]}
     for digest, bounds in sorted(places.items(), key=lambda one: one[1]):
         shapes = tuple(sorted(there[digest], key=repr))
-        begins: tuple[SourcePosition, ...] = ()
+        begins, unsure = tuple[SourcePosition, ...](), frozenset[Shape]()
         if len(shapes) > 1:
             bounds = [(min(first for first, _ in bounds), max(last for _, last in bounds))]
             told = [first_told(there[digest][shape], periods[digest, *shard]) for shape in shapes] if digest else []
             begins = tuple(bounds[0][0] if one == min(told) else one for one in told) if len({*told}) > 1 else ()
+            sure = {one for one in shapes if not digest or is_first_kept(there[digest][one], periods[digest, *shard])}
+            unsure = frozenset({*shapes} - sure if sure else ())
         for first, last in bounds:
-            yield ToldShapes(rows[0].source, first, last, shapes, bool(count.keys), count.window_start, places=begins)
+            tells_keys = bool(count.keys)
+            yield ToldShapes(
+                rows[0].source, first, last, shapes, tells_keys, count.window_start, places=begins, unsure=unsure
+            )
 
 
 def _of_some_shard(

@@ -1,0 +1,44 @@
+"""Tables with a row filter whose columns change their types: events that the filter leaves out tell nothing of later rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dts_assets.flows.unproven import unproven_tables
+from tests.flows.harness import table_id
+from tests.flows.history import border
+from tests.flows.in_process import bench_in_process
+from tests.flows.short import SECOND, open_short, short_source
+from tests.flows.source import Ddl, Dml
+from tests.flows.source_tables import BIGINT, INT, Field, Table
+
+ITEMS = table_id("items")
+
+
+@pytest.mark.parametrize("left_out", ["before", "after"])
+def test_an_event_that_a_filter_leaves_out_gives_kept_rows_no_type(tmp_path: Path, left_out: str) -> None:
+    """Both events list equal names, and the statement stands between them."""
+    table = Table("items", [Field("id", INT, True), Field("n", INT), Field("v", INT)])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Ddl("CREATE TABLE items (id INT PRIMARY KEY, n INT, v INT)"))
+    source.transaction(border(0) + 2 * SECOND, Dml(table, [(None, {"id": 0, "n": 1, "v": 4})]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    kept, other = (9, 1) if left_out == "before" else (1, 9)
+    source.transaction(border(1) + 2 * SECOND, Dml(table, [(None, {"id": 1, "n": kept, "v": 5})]))
+    source.transaction(border(1) + 3 * SECOND, Ddl("ALTER TABLE items MODIFY v BIGINT"))
+    table.columns[2] = Field("v", BIGINT)
+    source.transaction(border(1) + 4 * SECOND, Dml(table, [(None, {"id": 2, "n": other, "v": 1 << 40})]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    source.checkpoint(border(2) + 300 * SECOND)
+    bench = bench_in_process(tmp_path, "filter")
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=2, rows={"bank.items": "n < 5"})
+    harness.all(0)
+    harness.all(1)
+    rows = sorted((row["id"], row["v"]) for row in harness.rows("snapshot", *ITEMS.path))
+    assert rows == [(0, 4), (2, 1 << 40) if left_out == "before" else (1, 5)]
+    snapshot = harness.pipeline.lake.table(harness.pipeline.table_path("snapshot", ITEMS))
+    assert snapshot is not None
+    assert str(snapshot.schema().find_field("v").field_type) == "long"
+    assert not unproven_tables(harness.pipeline).results
