@@ -10,10 +10,9 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.moments import MomentPlan
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
-from dts_assets.flows.stored_snapshots import by_window
+from dts_assets.flows.stored_snapshots import replaced_since
 from dts_assets.model.tables import TableId
 from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
-from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     SnapshotState,
@@ -71,10 +70,7 @@ def _cost(
     begins = (None if version is None else version.snapshot_id, since)
     if changelog is None or reached is None:
         return TableCost(*begins)
-    replaced: frozenset[datetime] = frozenset()
-    if before.changelog_snapshot is not None:
-        old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
-        replaced = replaced_windows(by_window(old), by_window(now), state=before)
+    replaced = replaced_since(pipeline, path, changelog, before)
     taken_back, goes_back = set[datetime](), not is_held_by(before.frontier, plan.frontier)
     if goes_back:
         taken_back = {one.window_start for one in windows_to_take_back(windows, plan.frontier, before.frontier)}

@@ -44,7 +44,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_layouts import asks_for_former_names, laid_out
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
-from dts_assets.flows.stored_snapshots import by_window, stored_state
+from dts_assets.flows.stored_snapshots import by_window, replaced_since, stored_state
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column, are_in_order, has_key, matched_by
 from dts_assets.model.frontier import Frontier
@@ -55,7 +55,6 @@ from dts_assets.planning.counts_needed import StoredSnapshot
 from dts_assets.planning.cuts import not_behind
 from dts_assets.planning.moment_frontiers import is_held_by, windows_to_take_back
 from dts_assets.planning.pauses import Fault
-from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import (
     EMPTY_STATE,
     has_other_policy,
@@ -160,10 +159,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId, noted: Mapping[str, i
     stood_at, before = before.frontier, EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
     changelog = pipeline.lake.state(path)
-    replaced: frozenset[datetime] = frozenset()
-    if before.changelog_snapshot is not None and changelog is not None:
-        old, now = pipeline.lake.files_apart(path, before.changelog_snapshot, changelog.snapshot_id)
-        replaced = replaced_windows(by_window(old), by_window(now), state=before, chains=work.chains_kept(table))
+    replaced = replaced_since(pipeline, path, changelog, before, work.chains_kept(table))
     lacked_nothing = work.backlog is not None and table not in work.backlog
     return _Opened(
         None if current is None else current.snapshot_id,

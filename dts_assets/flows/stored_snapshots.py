@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
 from dts_assets.model.tables import TableId
-from dts_assets.planning.snapshot_plans import EMPTY_STATE, SnapshotState
+from dts_assets.planning.replaced_windows import replaced_windows
+from dts_assets.planning.snapshot_plans import EMPTY_STATE, Chain, SnapshotState
 from dts_assets.store.lake import TableState
 from dts_assets.store.stored_files import StoredFile
 
@@ -26,6 +27,25 @@ def by_window(files: Iterable[StoredFile]) -> dict[datetime, frozenset[str]]:
     for file in files:
         found.setdefault(file.partition["window_start"], set()).add(file.path)
     return {start: frozenset(paths) for start, paths in found.items()}
+
+
+def replaced_since(
+    pipeline: Pipeline,
+    path: Sequence[str],
+    changelog: TableState | None,
+    state: SnapshotState,
+    chains: Mapping[datetime, Chain] = {},
+) -> frozenset[datetime]:
+    """Return the windows whose rows a changelog has replaced since a snapshot was made from it.
+
+    A table that got its name by a statement may have had rows of another name before it had a changelog.
+    """
+    if changelog is None or state.frontier.window is None:
+        return frozenset()
+    if state.changelog_snapshot is None:
+        return replaced_windows({}, by_window(pipeline.lake.data_files(path)), state=state, chains=chains)
+    old, now = pipeline.lake.files_apart(path, state.changelog_snapshot, changelog.snapshot_id)
+    return replaced_windows(by_window(old), by_window(now), state=state, chains=chains)
 
 
 def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[int, ...]:

@@ -163,3 +163,29 @@ def test_a_shard_that_was_outside_lacks_the_rows_that_its_filter_left_out(
     said = {table: one.split(": ")[-1] for table, one in found.results.items()}
     lacks = f"the row filter of {OUTSIDE} left out rows, which the table lacks"
     assert said == ({ORDERS: lacks} if where == "id < 2" else {})
+
+
+@pytest.mark.parametrize("order", [(), *(pytest.param(one, marks=pytest.mark.more) for one in ((0, 1, 2), (2, 0, 1)))])
+@pytest.mark.parametrize("gone", ["DROP TABLE d.moved", "TRUNCATE TABLE d.moved"])
+def test_a_name_that_a_shard_had_loses_the_rows_of_its_next_table(
+    gone: str, order: Sequence[int], tmp_path: Path
+) -> None:
+    """The snapshot with the rows of another name may be there before the changelog with the truncation is."""
+    fields = [Field("id", INT, True), Field("n", INT)]
+    shard = Table("orders_1", [*fields], ("shop_00", "orders_0001"))
+    pairs = Table("pairs", [Field("a", INT, True), Field("n", INT)], ("d", "pairs"))
+    source = short_source(shard, pairs)
+    source.transaction(border(0) + SECOND, Dml(shard, [(None, {"id": 1, "n": 1})]))
+    source.transaction(border(0) + SECOND, Dml(pairs, [(None, {"a": one, "n": 1}) for one in (5, 6)]))
+    exchange = "RENAME TABLE d.moved TO d.spare, d.pairs TO d.moved, d.spare TO d.pairs"
+    for second, sql in enumerate((f"RENAME TABLE {SHARD} TO d.moved", exchange, gone)):
+        source.transaction(border(1) + (1 + second) * SECOND, Ddl(sql))
+    for window in range(3):
+        source.checkpoint(border(window) + 500 * SECOND)
+    bench = bench_in_process(tmp_path, "leaves")
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=3, merge=MERGE)
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    assert [str(table) for table in unproven_tables(harness.pipeline).results] == ["d.pairs"]
+    assert not harness.rows("snapshot", "d", "moved")
