@@ -147,6 +147,11 @@ class Layer:
     needed_versions: NeededVersions = _none_needed
     compact: Compact | None = None
 
+    @property
+    def moves_rows(self) -> bool:
+        """True if a statement that renames a table moves its rows in the layer, without a change."""
+        return self.by_key or self.has_versions
+
     def takes(self, settings: Subscription, table: TableId) -> bool:
         """Tell whether a table has the layer."""
         return self.asked_for is None or any(settings.routes.means(table, glob) for glob in self.asked_for(settings))

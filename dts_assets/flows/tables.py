@@ -255,7 +255,7 @@ def _make_layers(
         tables = {
             table: columns
             for table, columns in chosen.items()
-            if rows.results.get(table) or (layer is SNAPSHOT and table in renamed and table not in rows.faults)
+            if rows.results.get(table) or (layer.moves_rows and table in renamed and table not in rows.faults)
         }
         outcomes[layer.name] = layer.make(replace(whole, tables=tables))
         faults |= rows.faults
@@ -268,7 +268,7 @@ def _has_rows(pipeline: Pipeline, layer: Layer, made_from: Layer, table: TableId
 
     A table that got its name by a statement may have no change yet.
     """
-    return pipeline.has_rows(made_from, table) or (layer is SNAPSHOT and pipeline.has_rows(layer, table))
+    return pipeline.has_rows(made_from, table) or (layer.moves_rows and pipeline.has_rows(SNAPSHOT, table))
 
 
 def _with_missing(plan: TablesPlan, marks: Iterable[Cut], failed: Collection[PausedTable]) -> tuple[Cut, ...]:

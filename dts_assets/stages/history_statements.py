@@ -8,7 +8,7 @@ else makes or changes versions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -39,6 +39,7 @@ class ColumnFill:
     origin: int | None
     ways: tuple[tuple[SourcePosition, ValuePath], ...]
     of_key: bool = False
+    left_at: SourcePosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def history_statements(
         return path if place is None else with_own_type(path, kind, columns[place].type)
 
     places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
-    moved, ways = {one.place: one for one in moves}, _Ways(states)
+    moved, ways = {one.place: one for one in moves}, _Ways(states, places.keys())
     found = []
     for number, state in enumerate(states):
         one = moved.get(number)
@@ -102,9 +103,10 @@ def history_statements(
         filled = tuple(
             ColumnFill(
                 places.get(folded(column.name)),
-                None if origin is None else places.get(folded(origin)),
+                None if origin.name is None else places.get(folded(origin.name)),
                 tuple((at, way(column, path)) for at, path in told),
                 state.schema is not None and folded(column.name) in map(folded, state.schema.key),
+                origin.left_at,
             )
             for column, origin, told in fills
         )
@@ -124,11 +126,24 @@ def _until(states: Sequence[SchemaState], number: int) -> SourcePosition | None:
     return next((one.position.previous for one in states[number:] if one.position > here), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The column of a history whose values another one gets.
+
+    They are those before the statement at ``left_at`` (None: those of now).
+    """
+
+    name: str | None
+    left_at: SourcePosition | None = None
+
+
 class _Ways:
     """The states from which the values of each column go one way, found from state to state."""
 
-    def __init__(self, states: Sequence[SchemaState]) -> None:
-        self._states = states
+    def __init__(self, states: Sequence[SchemaState], stored: Collection[str]) -> None:
+        """Take the states of a table, and the folded names of the columns that its history has."""
+        self._states, self._stored = states, stored
+        self._elsewhere: dict[str, _Origin] = {}
         self._since: dict[str, list[int]] = {}
         self._seen: set[str] = set()
         self._altered: set[str] = set()
@@ -137,21 +152,23 @@ class _Ways:
     def forget(self, number: int) -> None:
         """Begin anew with a state behind which no row of before stands."""
         self._since.clear()
+        self._elsewhere.clear()
         self._seen.clear()
         self._altered.clear()
         self._first = number
 
     def assigned(
         self, number: int
-    ) -> Sequence[tuple[SchemaColumn, str | None, tuple[tuple[SourcePosition, ValuePath], ...]]]:
+    ) -> Sequence[tuple[SchemaColumn, _Origin, tuple[tuple[SourcePosition, ValuePath], ...]]]:
         """Return the columns that a state's statement gave values, with their origins and ways.
 
-        Among them are columns of the primary key whose values a statement has converted: changes tell them as they are now.
+        Among them are columns of the primary key whose values a statement has converted: changes tell them as they are now. Where
+        the history lacks a column, its values stay where they were: a later statement takes them from there.
         """
         states, schema = self._states, self._states[number].schema
         if schema is None:
             return ()
-        found, key = [], {*map(folded, schema.key)}
+        found, key, since, elsewhere = [], {*map(folded, schema.key)}, dict[str, list[int]](), dict[str, _Origin]()
         for column in schema.columns if number > self._first else ():
             step = value_path(states, number - 1, number, column.name)
             name = folded(column.name)  # a name that changes in case only is one field of the history
@@ -163,15 +180,23 @@ class _Ways:
                 told = tuple((states[one].position, value_path(states, one, number, column.name)) for one in starts)
                 # Where no event can have told the column before, it is NULL already.
                 if step.origin is not None or name in self._seen or not told[0][1].keeps_values:
-                    found.append((column, step.origin, told))
+                    origin = self._origin(step.origin)
+                    found.append((column, origin, told))
+                    since[name] = [number] if name in self._stored else [*starts]
+                    if name not in self._stored:
+                        elsewhere[name] = replace(origin, left_at=origin.left_at or states[number].position)
                     continue
             if step.has_steps:
                 self._since.setdefault(name, [self._first]).append(number)
-        filled = {folded(column.name) for column, _, _ in found}
-        self._since |= {name: [number] for name in filled}
-        self._altered -= filled
+        self._since |= since
+        self._elsewhere |= elsewhere
+        self._altered -= since.keys()
         self._seen |= {folded(column.name) for column in schema.columns}
         return found
+
+    def _origin(self, name: str | None) -> _Origin:
+        """Return where the values of a column stand in the history."""
+        return _Origin(name) if name is None else self._elsewhere.get(folded(name), _Origin(name))
 
 
 def arrived_columns(rows: FollowedTable, columns: Sequence[Column]) -> FollowedColumns:

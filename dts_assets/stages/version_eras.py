@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +33,17 @@ from dts_assets.wire.columns.lake_texts import held_as
 RENAME = "rename"
 """The operation that begins versions of rows which came from another name."""
 
+_Earlier: TypeAlias = dict[SourcePosition, pa.RecordBatch]
+"""The open versions before statements which gave a column a name that the history lacks, by position."""
+
 
 @dataclass(frozen=True, slots=True)
 class VersionEra:
     """A statement that ends an era of a history: its position, and its time in microseconds since 1970.
 
     It ``ends`` all open versions. The rows that came by it are those behind the changes with the number ``arrival`` (None: none
-    came), less those that the ``truncations`` took away. It gives columns the values of ``fills``.
+    came), less those that the ``truncations`` took away. It gives columns the values of ``fills``. Later
+    statements need the values that columns had before it if it ``is_origin``.
     """
 
     position: SourcePosition
@@ -48,6 +53,7 @@ class VersionEra:
     arrived: FollowedColumns | None = None
     truncations: tuple[Truncation, ...] = ()
     fills: tuple[ColumnFill, ...] = ()
+    is_origin: bool = False
 
     @property
     def fills_key(self) -> bool:
@@ -61,13 +67,16 @@ def version_eras(statements: Sequence[HistoryStatement]) -> tuple[VersionEra, ..
     A statement that ends versions and begins others ends two eras: rows may be found by another key from the second one on.
     """
     found = []
+    origins = {
+        fill.left_at for one in statements for fill in one.fills if fill.place is not None and fill.origin is not None
+    }
     for number, one in enumerate(statements):
-        time = one.time or one.window_start
+        time, is_origin = one.time or one.window_start, one.position in origins
         era = VersionEra(one.position, NO_TIME if time is None else microsecond(time))
         fills = tuple(fill for fill in one.fills if fill.place is not None)
         found += [replace(era, ends=True)] if one.ends else []
         found += [replace(era, arrival=number)] if one.rows is not None else []
-        found += [replace(era, fills=fills)] if fills else []
+        found += [replace(era, fills=fills, is_origin=is_origin)] if fills or is_origin else []
     return tuple(found)
 
 
@@ -97,6 +106,7 @@ def versions_over_eras(
     )  # ended versions that stand, which give times to later ones
     ended, open_rows, not_removed = list[pa.RecordBatch](), list[pa.RecordBatch](), ALL_REMOVED
     came: list[Operations] = []
+    earlier_rows: list[_Earlier] = []
     for number, era in enumerate([*eras, None]):
         mine = joined([own.chosen(era_of == number), *came])
         cuts = [one for one in truncations if _is_of(one.position, eras, number)]
@@ -111,8 +121,11 @@ def versions_over_eras(
             is_open = made.rows.column("_valid_to").is_null()
             ended.append(made.rows.filter(pc.invert(is_open)))
             open_rows, not_removed = [made.rows.filter(is_open)], not_removed + made.not_removed
+            earlier_rows = [{} for _ in open_rows]
         if era is not None:
-            open_rows = [_filled(one, shape, era.fills) for one in open_rows]
+            for rows, before in zip(open_rows, earlier_rows, strict=True):
+                before |= {era.position: rows} if era.is_origin else {}
+            open_rows = [_filled(one, shape, era.fills, of) for one, of in zip(open_rows, earlier_rows, strict=True)]
             came = _came(arrivals, era, shape, fold_absent=fold_absent)
     rows = pa.Table.from_batches([*ended, *open_rows]).combine_chunks().to_batches()
     return MadeRows(_left(rows[0] if rows else open_rows[0], expired_before), not_removed)
@@ -185,11 +198,11 @@ def _came(
     return [replace(found, touches=touches)]
 
 
-def _filled(rows: pa.RecordBatch, shape: RowShape, fills: Sequence[ColumnFill]) -> pa.RecordBatch:
+def _filled(rows: pa.RecordBatch, shape: RowShape, fills: Sequence[ColumnFill], earlier: _Earlier) -> pa.RecordBatch:
     """Return open versions with the values that a statement gave their columns, all at once."""
     if not fills or not rows.num_rows:
         return rows
-    cells = {fill.place: _values(rows, shape, fill) for fill in fills if fill.place is not None}
+    cells = {fill.place: _values(rows, shape, fill, earlier) for fill in fills if fill.place is not None}
     texts = [
         (name, cells[place].texts if place in cells else text_of(rows.column("_invalid"), [name]))
         for place, name in enumerate(shape.names)
@@ -200,12 +213,14 @@ def _filled(rows: pa.RecordBatch, shape: RowShape, fills: Sequence[ColumnFill]) 
     return pa.RecordBatch.from_arrays([columns[name] for name in rows.schema.names], schema=rows.schema)
 
 
-def _values(rows: pa.RecordBatch, shape: RowShape, fill: ColumnFill) -> Cells:
+def _values(rows: pa.RecordBatch, shape: RowShape, fill: ColumnFill, earlier: _Earlier) -> Cells:
     """Return the values that a column gets in open versions."""
     assert fill.place is not None, "columns that the history does not have are left out"
     kind, name = shape.columns[fill.place].type, None if fill.origin is None else shape.names[fill.origin]
-    stored = None if name is None else rows.column(name)
-    told = None if name is None else text_of(rows.column("_invalid"), [name])
+    # Of versions that began since, no event has told the column: it is NULL.
+    source = rows if fill.origin is None or fill.left_at is None else earlier.get(fill.left_at)
+    stored = None if name is None or source is None else source.column(name)
+    told = None if name is None or source is None else text_of(source.column("_invalid"), [name])
     found: Cells | None = None
     for number, (since, path) in enumerate(fill.ways):
         cells = followed(path, stored, told, rows.num_rows, kind, None)

@@ -15,7 +15,7 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import Ddl, Dml
-from tests.flows.source_tables import INSTANT, INT, MONEY, TEXT, WALL_CLOCK, Field, Kind, Table
+from tests.flows.source_tables import BIGINT, INSTANT, INT, MONEY, TEXT, WALL_CLOCK, Field, Kind, Table
 from tests.tiers import chosen
 
 WINDOWS = 3
@@ -133,3 +133,32 @@ def test_values_of_a_column_that_came_empty_stand_under_its_next_name(tmp_path: 
     harness.all()
     found = {row["id"]: (row["x"], row["y"]) for row in harness.rows("history", "bank", "keyed")}
     assert found == {4: (None, None), 5: (5, 5), 6: (None, 6)}
+
+
+def test_values_stand_under_the_next_name_of_a_name_that_no_event_told(tmp_path: Path) -> None:
+    """A column without an event is none of the history, and two columns change places by way of such a name."""
+    life = Life(INT)
+    life.get(INT, Field("x", INT), Field("y", TEXT))
+    life.change(None, {"id": 4, "n": 1, "x": 44, "y": "a"})
+    life.change(None, {"id": 5, "n": 1, "x": 55, "y": "b"})
+    life.say("CHANGE id ident bigint NOT NULL")
+    life.say("ADD fresh int DEFAULT 7")
+    life.say("RENAME COLUMN x TO spare")
+    life.say("RENAME COLUMN y TO x")
+    life.say("RENAME COLUMN spare TO other")
+    life.say("RENAME COLUMN other TO y")
+    life.say("RENAME COLUMN fresh TO z")
+    life.say("CHANGE ident id bigint NOT NULL")
+    life.get(BIGINT, Field("x", TEXT), Field("y", INT), Field("z", INT))
+    life.close(0)
+    life.change({"id": 5, "n": 1, "x": "b", "y": 55, "z": 7}, None)
+    life.change(None, {"id": 6, "n": 1, "x": "c", "y": 66, "z": 6})
+    life.close(1)
+    harness = life.opened(tmp_path)
+    harness.all()
+    found = harness.rows("history", "bank", "keyed")
+    assert {row["id"]: (row["x"], row["y"], row["z"], row["_valid_to"] is None) for row in found} == {
+        4: ("a", "44", 7, True),
+        5: ("b", "55", 7, False),
+        6: ("c", "66", 6, True),
+    }
