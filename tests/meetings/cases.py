@@ -24,7 +24,10 @@ class Said(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A piece of work on some windows and Kafka partitions, the last ones included; ``copy`` has the number of a moment."""
+    """A piece of work on some windows and Kafka partitions, the last ones included.
+
+    ``first`` is the number of a moment for ``copy``, of a table for ``pause`` and ``remove``.
+    """
 
     work: str
     first: int = 0
@@ -69,11 +72,12 @@ def drawn_steps(features: frozenset[Feature], random: Random, lanes: int) -> tup
     works += ["maintain"] * (Feature.MAINTENANCE in features)
     works += ["copy"] * (Feature.COPIES in features)
     works += ["break", "break", "redrive"] * (Feature.REDRIVE in features)
+    works += ["pause", "pause", "remove", "resume"] * (Feature.PAUSES in features)
     for _ in range(random.randint(0, 14)):
         first, last = sorted(random.choices(range(WINDOWS), k=2))
         low, high = sorted(random.choices(range(lanes), k=2))
         step = Step(random.choice(works), first, last, low, high)
-        found.append(step._replace(first=random.randrange(100)) if step.work == "copy" else step)
+        found.append(step._replace(first=random.randrange(100)) if step.work in ("copy", "pause", "remove") else step)
     return tuple(found)
 
 

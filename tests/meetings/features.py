@@ -37,6 +37,7 @@ class Feature(StrEnum):
     RETENTION = "retention"
     COPIES = "copies"
     REDRIVE = "redrive"
+    PAUSES = "pauses"
 
 
 F = Feature
@@ -62,6 +63,8 @@ APART: Final[Mapping[frozenset[Feature], str]] = {
     frozenset({F.SETS, F.MOMENTS}): "positions of several servers are no moment of all",
     frozenset({F.SETS, F.COPIES}): "docs/shards.md: a copy does not tell the set of a row",
     frozenset({F.FAILOVER, F.COPIES}): "copies have positions of the first server",
+    frozenset({F.PAUSES, F.RETENTION}): "docs/paused-tables.md: a table cannot come back whose entries have left",
+    frozenset({F.PAUSES, F.COPIES}): "docs/paused-tables.md: a table that comes back waits for its copy",
     frozenset({F.RETENTION, F.REDRIVE}): "docs/rules.md: rows whose messages have left stay in quarantine",
 }
 """Features that never meet, with the reason."""

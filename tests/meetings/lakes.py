@@ -14,9 +14,12 @@ from dts_assets.errors.databases import CopyError
 from dts_assets.errors.removed_rows import RowsRemovedError
 from dts_assets.errors.windows import NotClosedError, NotReadyError
 from dts_assets.flows import maintenance, message_retention, snapshot_sorting
+from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.maintenance import maintain
-from dts_assets.flows.pauses import resume_tables
+from dts_assets.flows.pauses import paused_by_person, resume_tables
 from dts_assets.flows.redrive import Quarantined, redrive
+from dts_assets.flows.removal import add_tables, remove_tables
+from dts_assets.model.ledger_rows import PausedBy
 from dts_assets.model.maintenance import Step as Upkeep
 from dts_assets.model.spans import Cell, Span
 from dts_assets.model.tables import TableId
@@ -78,6 +81,8 @@ def work(harness: Harness, case: Case, life: Life) -> None:
                 _do(harness, step, life)
         if F.REDRIVE in case.features:
             _redrive(harness)
+        if F.PAUSES in case.features:
+            _resume(harness)
         settle(harness, case.features)
 
 
@@ -104,6 +109,9 @@ def _do(harness: Harness, step: Step, life: Life) -> None:
         "redrive": lambda: _redrive(harness),
         "copy": lambda: copy_at(harness, life, step.first),
         "break": lambda: _break(harness, step),
+        "pause": lambda: _pause(harness, step),
+        "remove": lambda: _pause(harness, step, removes=True),
+        "resume": lambda: _resume(harness),
     }
     if step.work in whole:
         whole[step.work]()
@@ -134,6 +142,24 @@ def _break(harness: Harness, step: Step) -> None:
     cell = Cell(step.low, harness.pipeline.grid.at(step.first))
     if cell in there:
         as_an_older_decoder_left_it(harness, cell)
+
+
+def _pause(harness: Harness, step: Step, *, removes: bool = False) -> None:
+    """Let a table stand still for a person, or take it out of the lake."""
+    still = {one.table for one in harness.pipeline.ledger.paused_tables()}
+    known = sorted(known_tables(harness.pipeline).keys() - still)
+    chosen = known[step.first % len(known) :][:1] if known else []
+    if removes:
+        remove_tables(harness.pipeline, chosen, progress=harness.lines.append)
+    else:
+        paused_by_person(harness.pipeline, chosen, reason="somebody looks at it")
+
+
+def _resume(harness: Harness) -> None:
+    """Let all tables go on that a person has paused, and bring the removed ones back."""
+    rows = harness.pipeline.ledger.paused_tables()
+    add_tables(harness.pipeline, [one.table for one in rows if one.is_removed], progress=harness.lines.append)
+    resume_tables(harness.pipeline, [one.table for one in rows if one.by is PausedBy.PERSON])
 
 
 def _redrive(harness: Harness) -> None:
