@@ -18,6 +18,7 @@ from dts_assets.model.key_periods import KeyPeriod, KeySpan, spans_of
 from dts_assets.model.present_columns import columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, TableWindow
+from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.history_statements import statements_text
 from dts_assets.stages.row_origins import moved_changes
 from dts_assets.stages.version_eras import VersionEra, version_eras
@@ -30,7 +31,8 @@ class FollowedHistory:
     ``text`` stands for them, and is empty if there is none. ``eras`` are those that they end. The rows that came by one have
     ``origins``, by the number of the arrival; ``truncating`` are the windows with truncations of these, and ``keys`` say by which
     key such rows are found. ``absent`` says that their changes lack columns, ``moves`` that some of these move rows, and
-    ``unfit`` that keys may have values that do not fit.
+    ``unfit`` that keys may have values that do not fit. ``changes`` says which defaults inserts have that lack a column; None
+    where no default is known.
     """
 
     text: str
@@ -41,6 +43,7 @@ class FollowedHistory:
     moves: bool = False
     unfit: bool = False
     keys: tuple[KeyPeriod, ...] = ()
+    changes: FollowedColumns | None = None
 
     def goes_on(self, before: SnapshotState, plan: SnapshotPlan) -> bool:
         """Tell whether a history in a state takes changes over, and is not made anew.
@@ -49,6 +52,11 @@ class FollowedHistory:
         """
         digest, made_by = (text.partition(":")[2] for text in (self.text, before.followed))
         return digest == made_by and not (self.eras and plan.recomputes)
+
+    @property
+    def without_eras(self) -> FollowedHistory:
+        """The same for a history that goes on: what statements did to it stands in its rows."""
+        return replace(self, eras=(), origins={}, truncating=frozenset())
 
     def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
         """Return the keys that changes told, and those that rows had since they came until the next statement.
@@ -77,12 +85,15 @@ def followed_history(
     table: TableId,
     frontier: Frontier,
     counts: Callable[[TableId], Sequence[TableWindow]],
+    *,
+    lacking: bool,
 ) -> FollowedHistory:
     """Return the statements that a history follows up to a frontier.
 
-    ``counts`` has the windows of a table in the lake.
+    ``counts`` has the windows of a table in the lake, ``lacking`` says that its changes lack columns.
     """
     statements = tables.history(table, frontier)
+    changes = tables.history_changes(table, frontier) if lacking else None
     eras, origins = list[VersionEra](), dict[int, tuple[ChangesOrigin, ...]]()
     windows, keys = list[TableWindow](), list[KeyPeriod]()
     for era in version_eras(statements):
@@ -99,10 +110,10 @@ def followed_history(
             keys.append(KeyPeriod(era.position, until, tuple(sorted(schema.key))))
     filled = [path for era in eras for fill in era.fills for _, path in fill.ways]
     came = [path for era in eras if era.arrived for schema in era.arrived.schemas for path in schema.paths]
+    defaults = () if changes is None else (one for schema in changes.schemas for one in schema.defaults)
+    told = (*_told(pipeline, table, frontier, origins), *_arrived_columns(eras, tables.tables[table]))
     return FollowedHistory(
-        statements_text(
-            statements, (*_told(pipeline, table, frontier, origins), *_arrived_columns(eras, tables.tables[table]))
-        ),
+        statements_text(statements, told, changes),
         tuple(eras),
         origins,
         frozenset(window.window_start for window in windows if window.truncations),
@@ -110,8 +121,10 @@ def followed_history(
         moves=any(window.partial_moves for window in windows),
         unfit=any(path.steps for path in filled)
         or any(path.may_not_fit or path.own_type for path in (*filled, *came))
+        or any(one is not None and one.may_not_fit for one in defaults)
         or any(window.invalid_values for window in windows),
         keys=tuple(keys),
+        changes=changes,
     )
 
 

@@ -28,7 +28,13 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.copied_tables import copies_in_force
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
-from dts_assets.stages.history_statements import HistoryStatement, arrived_columns, history_statements
+from dts_assets.stages.history_statements import (
+    HistoryColumns,
+    HistoryStatement,
+    arrived_columns,
+    history_statements,
+    with_defaults,
+)
 from dts_assets.stages.keyed_values import text_by_rule
 from dts_assets.stages.merged_schemas import FollowedShards, followed_shards, known_origins
 from dts_assets.stages.mixed_keys import first_mixed
@@ -224,15 +230,24 @@ class FollowedTables:
     def history(self, table: TableId, frontier: Frontier) -> tuple[HistoryStatement, ...]:
         """Return the statements that change a table's history by no event, as far as a frontier holds them."""
         histories, source = self._histories(frontier), self.sources[table]
+        moves = name_changes(histories, source, self._columns)
+        return history_statements(histories.get(source, ()), moves, self._history_columns(table))
+
+    def history_changes(self, table: TableId, frontier: Frontier) -> FollowedColumns | None:
+        """Return how a table's own changes are read in its history, where inserts may lack columns.
+
+        It is None where no default is known, as far as a frontier holds the statements.
+        """
+        return with_defaults(self._histories(frontier).get(self.sources[table], ()), self._history_columns(table))
+
+    def _history_columns(self, table: TableId) -> HistoryColumns:
         readers = self._readers(table)
-        return history_statements(
-            histories.get(source, ()),
-            name_changes(histories, source, self._columns),
+        return HistoryColumns(
             self.tables[table],
-            shown_otherwise=readers.is_shown_otherwise,
-            by_rule=readers.by_rule,
-            lake_type=readers.lake_type,
-            zone=self.pipeline.clock_zone,
+            readers.is_shown_otherwise,
+            readers.by_rule,
+            readers.lake_type,
+            self.pipeline.clock_zone,
         )
 
     def arrived(self, table: TableId, rows: RowOrigins) -> FollowedColumns | None:

@@ -193,7 +193,7 @@ def merged_of_job(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: s
         whole,
         fold_absent=job.plan.fold_absent,
         unfit=job.plan.state.unfit,
-        followed=None if mine is None else mine.changes,
+        followed=(None if job.history is None else job.history.changes) if mine is None else mine.changes,
         held_columns=None if mine is None else mine.held,
         added_columns=None if mine is None else mine.added,
         between_steps=mine is not None and job.until is not None,

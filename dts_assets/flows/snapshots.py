@@ -353,13 +353,17 @@ def _history_follower(
     def follow(table: TableId) -> SnapshotJob:
         job, columns = planned[table], work.tables[table]
         if table in asked:
-            found = followed_history(pipeline, tables, table, job.plan.state.frontier, counts.of_all_time)
+            found = followed_history(
+                pipeline, tables, table, job.plan.state.frontier, counts.of_all_time, lacking=job.plan.state.absent
+            )
             if not found.goes_on(job.before, job.plan):
                 job = _job(work, layer, table, replace(opened[table], anew=True), counts)
             state = found.state(job.plan.state, columns)
             plan = replace(job.plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
             job = replace(job, plan=plan)
-            if plan.rebuilds and found.eras:
+            if not (plan.rebuilds and found.eras):
+                job = replace(job, history=found.without_eras)
+            else:
                 spans = found.spans(counts.told_keys(table))
                 keyed = matched_by(columns, spans[-1].columns) if spans else job.columns
                 job = replace(job, columns=keyed, plan=replace(plan, spans=spans), history=found)

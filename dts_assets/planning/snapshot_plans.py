@@ -345,8 +345,12 @@ def needs_statements(
     """
     if plan.rebuilds or plan.recomputes or any(window.statements for window in windows):
         return True
+    if plan.state.absent and not before.absent:
+        return True
     return bool(before.followed) and (
-        before.followed.startswith(moved) or before.followed_columns != columns_digest(columns)
+        plan.state.absent  # inserts that lack a column may have a default
+        or before.followed.startswith(moved)
+        or before.followed_columns != columns_digest(columns)
     )
 
 

@@ -105,14 +105,14 @@ class Statement:
 
     @property
     def altered(self) -> frozenset[EmptiedTable]:
-        """The tables that are made, or get other columns, other rows or another name.
+        """The tables that are made, or get other columns, other defaults, other rows or another name.
 
         Those that lose all rows are left out. A table that is renamed is there by both names.
         """
         return frozenset(
             EmptiedTable(one.database, one.schema, one.table)
             for effect in (() if self.is_first_state else self.parsed.effects)
-            if effect.kind not in HARMLESS | _EMPTYING_SOME
+            if effect.kind not in HARMLESS - {EffectKind.DEFAULT} | _EMPTYING_SOME
             for one in effect.tables
         )
 
@@ -216,8 +216,8 @@ def truncations(found: list[Statement], routes: ChangeRoutes) -> tuple[TableChan
 def changed_tables(found: list[Statement], tables: Mapping[TableId, TableId]) -> Iterator[tuple[int, TableId]]:
     """Yield the row of each statement with every lake table that it may change.
 
-    It may change its columns, rows that no event tells, or its name. ``tables`` has the lake tables of the known source tables.
-    Several effects on one table count once.
+    It may change its columns, what inserts have that lack one, rows that no event tells, or its name. ``tables`` has the lake
+    tables of the known source tables. Several effects on one table count once.
     """
     for one in found:
         named: set[TableId] = set()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.altered_rows import Cells
 from dts_assets.stages.keys import Mask, Numbers, as_mask
 from dts_assets.stages.mapped_texts import as_texts
 from dts_assets.stages.row_places import Place, begun_at
@@ -20,6 +21,8 @@ from dts_assets.stages.shard_ways import ShardWays
 from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.stored_images import IMAGES, StoredImages
 from dts_assets.stages.value_paths import ValuePath, followed
+from dts_assets.wire.columns.casts import arrow_type
+from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.ddl.table_schemas import Family
 
 
@@ -42,7 +45,8 @@ class FollowedColumns:
     """The columns of a table by all schemas of its changes, in the order of their positions.
 
     ``types`` are the lake types of the columns. The values of those whose places are ``mapped`` are the texts of such values. Of
-    a merged table ``shards`` tells the number of a change's schema by its shard, too.
+    a merged table ``shards`` tells the number of a change's schema by its shard, too. Values that ``stand`` go through no
+    statement: changes have them as they were stored, and defaults alone are those of the schemas.
     """
 
     schemas: tuple[PastSchema, ...]
@@ -50,6 +54,7 @@ class FollowedColumns:
     family: Family | None = None
     mapped: frozenset[int] = frozenset()
     shards: ShardWays | None = None
+    stand: bool = False
 
     @property
     def may_be_unfit(self) -> bool:
@@ -122,11 +127,16 @@ class FollowedImages:
             path, has = schema.paths[place], part.has(image)
             stored = part.values(image, place) if path.origin is not None else None
             told = part.texts(image, place) if path.origin is not None else None
-            cells = followed(path, stored, told, len(has), self._columns.types[place], self._columns.family)
+            kind, count = self._columns.types[place], len(has)
+            if self._columns.stand:
+                kept = pa.nulls(count, arrow_type(kind)) if stored is None else held_as(stored, arrow_type(kind))
+                cells = Cells.of(kept, told)
+            else:
+                cells = followed(path, stored, told, count, kind, self._columns.family)
             default, inserts = schema.defaults[place], self._lacking(number, image, place)[1]
             is_filled = default is not None and inserts is not None and bool(inserts.any())
             if default is not None and inserts is not None and is_filled:
-                filled = followed(default, None, None, len(has), self._columns.types[place], self._columns.family)
+                filled = followed(default, None, None, count, kind, self._columns.family)
                 cells = cells.with_others(filled, inserts)
             cells = as_texts(cells) if place in self._columns.mapped else cells
             without = ~has & np.asarray(cells.values.is_valid())

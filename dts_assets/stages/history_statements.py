@@ -8,7 +8,7 @@ else makes or changes versions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +17,15 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.followed_schemas import FollowedTable
 from dts_assets.stages.row_origins import NameChange, RowOrigins
-from dts_assets.stages.value_paths import TextByRule, ValuePath, no_text, own_type, value_path, with_own_type
+from dts_assets.stages.value_paths import (
+    TextByRule,
+    ValuePath,
+    default_path,
+    no_text,
+    own_type,
+    value_path,
+    with_own_type,
+)
 from dts_assets.wire.ddl.schema_changes import TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
@@ -59,40 +67,56 @@ class HistoryStatement:
     until: SourcePosition | None = None
 
 
-def history_statements(
-    states: Sequence[SchemaState],
-    moves: Sequence[NameChange],
-    columns: Sequence[Column],
-    *,
-    shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False,
-    by_rule: TextByRule = no_text,
-    lake_type: Callable[[SchemaColumn], str] | None = None,
-    zone: str = "",
-) -> tuple[HistoryStatement, ...]:
-    """Return the statements that change the history of a table, in the order of the source.
+@dataclass(frozen=True, slots=True)
+class HistoryColumns:
+    """The columns of a history, all that events ever told, and what values of statements become in them.
 
     Args:
-        states: The states of the table's schema.
-        moves: The statements by which rows left its name, or came under it.
-        columns: The columns of the history, all that events ever told.
+        columns: The columns.
         shown_otherwise: The function that tells whether a rule or a setting makes other values of those of a column.
         by_rule: The function that gives a default as the rule of its column makes it.
         lake_type: The function that gives the lake type of a column; None where it is that of the server's values.
         zone: The zone of wall clocks that a setting stores as instants; empty where there are none.
     """
 
-    def way(column: SchemaColumn, path: ValuePath) -> ValuePath:
-        if shown_otherwise(column):
-            return path.by_rule(by_rule)
-        path = replace(path, zone=zone) if zone else path
-        if lake_type is None:
+    columns: Sequence[Column]
+    shown_otherwise: Callable[[SchemaColumn], bool] = lambda _: False
+    by_rule: TextByRule = no_text
+    lake_type: Callable[[SchemaColumn], str] | None = None
+    zone: str = ""
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """The numbers of the columns by their names at the source, without case."""
+        return {folded(name): place for place, column in enumerate(self.columns) for name in column.source_names}
+
+    def way(self, column: SchemaColumn, path: ValuePath, place: int | None) -> ValuePath:
+        """Return the way of values that statements give a column to the one at a place.
+
+        None stands for no such column.
+        """
+        if self.shown_otherwise(column):
+            return path.by_rule(self.by_rule)
+        path = replace(path, zone=self.zone) if self.zone else path
+        if self.lake_type is None:
             return path
-        kind, place = lake_type(column), places.get(folded(column.name))
+        kind = self.lake_type(column)
         own = own_type(column, kind)
         path = replace(path, own_type=own) if own else path
-        return path if place is None else with_own_type(path, kind, columns[place].type)
+        return path if place is None else with_own_type(path, kind, self.columns[place].type)
 
-    places = {folded(name): place for place, column in enumerate(columns) for name in column.source_names}
+
+def history_statements(
+    states: Sequence[SchemaState], moves: Sequence[NameChange], history: HistoryColumns
+) -> tuple[HistoryStatement, ...]:
+    """Return the statements that change the history of a table, in the order of the source.
+
+    Args:
+        states: The states of the table's schema.
+        moves: The statements by which rows left its name, or came under it.
+        history: The columns of the history.
+    """
+    places = history.places
     moved, ways = {one.place: one for one in moves}, _Ways(states, places.keys())
     found = []
     for number, state in enumerate(states):
@@ -104,7 +128,7 @@ def history_statements(
             ColumnFill(
                 places.get(folded(column.name)),
                 None if origin.name is None else places.get(folded(origin.name)),
-                tuple((at, way(column, path)) for at, path in told),
+                tuple((at, history.way(column, path, places.get(folded(column.name)))) for at, path in told),
                 state.schema is not None and folded(column.name) in map(folded, state.schema.key),
                 origin.left_at,
             )
@@ -227,15 +251,48 @@ def arrived_columns(rows: FollowedTable, columns: Sequence[Column]) -> FollowedC
     return replace(found, schemas=schemas, types=tuple(one.type for one in columns))
 
 
-def statements_text(statements: Sequence[HistoryStatement], told: Sequence[str]) -> str:
+def with_defaults(states: Sequence[SchemaState], history: HistoryColumns) -> FollowedColumns | None:
+    """Return how a history reads the changes of its table, of which inserts may lack columns.
+
+    Such inserts have the defaults that the table had then. It is None where no default is known. All other values are read as
+    they stand.
+    """
+    places, none = history.places, (None,) * len(history.columns)
+    paths = tuple(ValuePath(one.name) for one in history.columns)
+    fields = tuple(one.lake_names for one in history.columns)
+    schemas = [PastSchema(None, paths, fields, none)]
+    for number, state in enumerate(states):
+        defaults: list[ValuePath | None] = [*none]
+        for column in () if state.schema is None else state.schema.columns:
+            place = places.get(folded(column.name))
+            default = None if place is None else default_path(column, ValuePath(column.name))
+            if place is not None and default is not None:
+                default = history.way(column, default, place)
+                defaults[place] = default if default.has_steps else None  # a rule may know none
+        if repr(tuple(defaults)) != repr(schemas[-1].defaults):
+            schemas.append(PastSchema(state.position if number else None, paths, fields, tuple(defaults)))
+    if len(schemas) == 1:
+        return None
+    schemas = schemas if schemas[1].since is not None else schemas[1:]
+    return FollowedColumns(tuple(schemas), tuple(one.type for one in history.columns), stand=True)
+
+
+def statements_text(
+    statements: Sequence[HistoryStatement], told: Sequence[str], changes: FollowedColumns | None = None
+) -> str:
     """Return a text for the statements that changed a history; it is empty if none did.
 
     It is ``moved:5d41402abc4b2a76`` if rows came from other names, of whose changelogs ``told`` tells all that counts, else
-    ``filled:5d41402abc4b2a76``, and ``filled:`` as long as the history has none of the columns that were filled.
+    ``filled:5d41402abc4b2a76``, and ``filled:`` as long as the history has none of the columns that were filled. The defaults by
+    which ``changes`` are read count as well.
     """
-    if not statements:
+    if not statements and changes is None:
         return ""
     kept = [replace(one, fills=tuple(fill for fill in one.fills if fill.place is not None)) for one in statements]
     counting = [repr(one) for one in kept if one.ends or one.fills]
-    digest = hashlib.sha256("\n".join([*counting, *told]).encode()).hexdigest()[:16] if counting else ""
+    counting += [*told] if counting else []
+    for one in () if changes is None else changes.schemas:
+        known = [pair for pair in zip(one.fields, one.defaults, strict=True) if pair[1] is not None]
+        counting.append(repr((one.since, known)))
+    digest = hashlib.sha256("\n".join(counting).encode()).hexdigest()[:16] if counting else ""
     return f"{MOVED if any(one.rows for one in statements) else 'filled:'}{digest}"

@@ -12,7 +12,14 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, TableWindow, needs_statements, plan_snapshot
 from dts_assets.stages.change_columns import Truncation
 from dts_assets.stages.followed_schemas import followed_table
-from dts_assets.stages.history_statements import MOVED, arrived_columns, history_statements, statements_text
+from dts_assets.stages.history_statements import (
+    MOVED,
+    HistoryColumns,
+    arrived_columns,
+    history_statements,
+    statements_text,
+    with_defaults,
+)
 from dts_assets.stages.row_origins import name_changes
 from dts_assets.stages.version_eras import VersionEra, as_arrival, version_eras, versions_over_eras
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
@@ -46,13 +53,14 @@ def _states(count: int) -> dict[TableId, Sequence[SchemaState]]:
 
 def _follow(states: dict[TableId, Sequence[SchemaState]]) -> object:
     moves = name_changes(states, _TABLE, {_TABLE, _OTHER})
-    found = history_statements(states[_TABLE], moves, _COLUMNS)
+    found = history_statements(states[_TABLE], moves, HistoryColumns(_COLUMNS))
+    changes = with_defaults(states[_TABLE], HistoryColumns(_COLUMNS))
     (move,) = moves
     assert move.rows is not None
     rows = followed_table(move.rows, {_TABLE: _COLUMNS, _OTHER: _COLUMNS}, _TABLE, lambda _: "int")
     assert rows is not None
     arrived_columns(rows, _COLUMNS)
-    return statements_text(found, [str(one.position) for one in found]), version_eras(found)
+    return statements_text(found, [str(one.position) for one in found], changes), version_eras(found)
 
 
 def _changes(count: int) -> list[Change]:

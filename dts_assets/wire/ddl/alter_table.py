@@ -8,6 +8,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.alter_actions import (
     Action,
     AddColumn,
+    AlterColumn,
     ChangeColumn,
     ConvertCharset,
     DropColumn,
@@ -71,6 +72,8 @@ def _effects(action: Action, table: TableId, database: str) -> Iterator[Effect]:
             yield Effect(EffectKind.DROP_COLUMN, (table,), (name,))
         case RenameColumn(old, new):
             yield Effect(EffectKind.RENAME_COLUMN, (table,), (old, new))
+        case AlterColumn(name, invisible=None):
+            yield Effect(EffectKind.DEFAULT, (table,), (name,))
         case DeclaredKey() | DropKey():
             yield Effect(EffectKind.PRIMARY_KEY, (table,))
         case RenameTo(other, name):

@@ -24,6 +24,7 @@ class EffectKind(StrEnum):
     DROP_COLUMN = "drop column"
     RENAME_COLUMN = "rename column"
     MODIFY_COLUMN = "modify column"
+    DEFAULT = "default"
     PRIMARY_KEY = "primary key"
     ROWS = "rows"
     INDEX = "index"
@@ -38,6 +39,7 @@ class EffectKind(StrEnum):
 HARMLESS = frozenset(
     {
         EffectKind.INDEX,
+        EffectKind.DEFAULT,
         EffectKind.CREATE_DATABASE,
         EffectKind.ALTER_DATABASE,
         EffectKind.VIEW,
