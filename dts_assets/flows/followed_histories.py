@@ -58,14 +58,17 @@ class FollowedHistory:
         """The same for a history that goes on: what statements did to it stands in its rows."""
         return replace(self, eras=(), origins={}, truncating=frozenset())
 
-    def spans(self, told: Iterable[KeyPeriod]) -> tuple[KeySpan, ...]:
+    def spans(self, windows: Iterable[TableWindow]) -> tuple[KeySpan, ...]:
         """Return the keys that changes told, and those that rows had since they came until the next statement.
 
-        Changes behind a statement that gives columns of the key other values are a span of their own.
+        Changes behind a statement that gives columns of the key other values are a span of their own. There is none if the
+        changes of the table's ``windows`` tell no key.
         """
-        told = tuple(told)
-        filled = [era.position for era in self.eras if era.fills_key]
-        return spans_of((*told, *self.keys), filled) if told else ()
+        windows = tuple(windows)
+        told = tuple(period for one in windows for period in one.keys)
+        if not told and any(one.changes for one in windows):
+            return ()
+        return spans_of((*told, *self.keys), [era.position for era in self.eras if era.fills_key])
 
     def state(self, planned: SnapshotState, columns: Sequence[Column]) -> SnapshotState:
         """Return the state that a history of some columns is in behind its plan."""

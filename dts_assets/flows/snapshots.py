@@ -364,7 +364,7 @@ def _history_follower(
             if not (plan.rebuilds and found.eras):
                 job = replace(job, history=found.without_eras)
             else:
-                spans = found.spans(counts.told_keys(table))
+                spans = found.spans(counts.of_all_time(table))
                 keyed = matched_by(columns, spans[-1].columns) if spans else job.columns
                 job = replace(job, columns=keyed, plan=replace(plan, spans=spans), history=found)
         return _with_columns(pipeline, job, columns)

@@ -42,7 +42,8 @@ class ChangesSource:
         parts: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the changes of those files that are of this changelog; see :func:`dts_assets.store.files.read_batches`."""
-        mine = [path for path in paths if path.startswith(self.location)]
+        folder = self.location and self.location.rstrip("/") + "/"  # another table's name may begin with this one's
+        mine = [path for path in paths if path.startswith(folder)]
         bounds = () if self.until is None else ("op", "kafka_partition")
         wanted = tuple(dict.fromkeys((*columns, *bounds, *BESIDE_IMAGES)))
         for batch in read_batches(self.store, mine, wanted, parts=parts, optional=BESIDE_IMAGES) if mine else ():
