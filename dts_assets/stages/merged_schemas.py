@@ -254,8 +254,7 @@ def _changes_rows(states: Sequence[SchemaState], number: int) -> bool:
     found = value_paths(states, number - 1, number, schema.names)[0]
     kept = {folded(one.origin) for one in found.values() if one.origin is not None}
     return kept != {*map(folded, before.names)} or any(
-        not one.keeps_values or (one.origin is not None and folded(one.origin) != folded(name))
-        for name, one in found.items()
+        not one.keeps_values or one.origin not in (None, name) for name, one in found.items()
     )
 
 

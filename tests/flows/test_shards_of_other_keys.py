@@ -29,6 +29,7 @@ CASES: dict[str, tuple[list[tuple[int, int, str]], Collection[int]]] = {
     "a shard gets another key, and no value changes": ([(1, 2, KEYED_ANEW)], ()),
     "a shard gets another key, and a column whose values no row has": ([(1, 2, KEYED_ANEW + ", ADD c int")], ()),
     "another shard gets a default behind it": ([(1, 2, KEYED_ANEW), (2, 1, "ADD c int NOT NULL DEFAULT 7")], (2,)),
+    "another shard spells a column otherwise behind it": ([(1, 2, KEYED_ANEW), (2, 1, "RENAME COLUMN note TO Note")], (2,)),
     "another shard loses a column behind it": ([(1, 2, KEYED_ANEW), (2, 1, "DROP COLUMN old")], (2,)),
     "all shards get another key, and one loses a column behind it": (
         [(1, 1, KEYED_ANEW), (1, 2, KEYED_ANEW), (2, 1, "DROP COLUMN old")], (2,)
