@@ -32,6 +32,8 @@ from dts_assets.stages.value_paths import ValuePath, is_read_as_it_stands
 from dts_assets.store.columns import OWN_COLUMNS, ROW_SUM, flat_name
 from dts_assets.store.files import WriteTarget, with_columns
 from dts_assets.store.planned_fields import PlannedField, PlannedSchema
+from dts_assets.wire.ddl.schema_changes import ColumnModified
+from dts_assets.wire.ddl.schema_history import SchemaState
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class Following:
     go to ``target``, and ``planned`` comes in their commit; None where the table has these columns. Where rows are found by
     another key from some position on, ``parts`` are taken over one after the other. ``origins`` are the changelogs of a table
     that had another name; none where its own changelog has all changes. ``present`` stands in the commit; None where the table
-    follows statements no more.
+    follows statements no more. ``converted_at`` is the position of the first statement that converts values of rows, and
+    ``proven_at`` that of the last copy, whose rows are those of the source.
     """
 
     columns: tuple[Column, ...]
@@ -89,6 +92,8 @@ class Following:
     parts: tuple[FollowedPart, ...] = ()
     origins: tuple[ChangesOrigin, ...] = ()
     added: AddedColumns | None = None
+    converted_at: SourcePosition | None = None
+    proven_at: SourcePosition | None = None
 
 
 def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotState) -> Step | None:
@@ -227,7 +232,16 @@ def following(
             )
         )
     present = now.present(keyed, flat_name, changelog=columns_digest(columns))
-    return Following(keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins, added)
+    converting = (one.position for one in now.states[(step.before or now.created) + 1 :] if _converts(one))
+    converted_at = next((one for one in converting if now.proven_at is None or now.proven_at < one), None)
+    return Following(
+        keyed, present, now.followed(), held, planned_target, planned, tuple(made), origins, added, converted_at,
+        now.proven_at,
+    )  # fmt: skip
+
+
+def _converts(state: SchemaState) -> bool:
+    return any(isinstance(one, ColumnModified) for one in state.changes)
 
 
 def with_sums_of(fields: Sequence[PlannedField], there: Mapping[str, str]) -> list[PlannedField]:

@@ -18,6 +18,7 @@ from dts_assets.flows.ambiguous_changes import with_more
 from dts_assets.flows.apart import do_apart, refuse_shared
 from dts_assets.flows.first_looks import looks_of
 from dts_assets.flows.layers import Layer
+from dts_assets.flows.lost_keys import lost_key
 from dts_assets.flows.merged_table import MergedTable
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import Progress
@@ -36,6 +37,7 @@ from dts_assets.flows.snapshot_tasks import (
 from dts_assets.flows.spark_tasks import run_shuffled, run_tasks
 from dts_assets.flows.sum_plans import sum_plan
 from dts_assets.model.cut_tags import TagChange
+from dts_assets.model.lost_keys import LostKey
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.stored_sums import SumPlan
 from dts_assets.model.tables import TableId
@@ -179,10 +181,14 @@ def ambiguous_changes(results: Iterable[RefreshResult]) -> list[pa.RecordBatch]:
     return [one.ambiguous for one in results if one.ambiguous is not None]
 
 
-def state_after(job: SnapshotJob, ambiguous: Iterable[pa.RecordBatch]) -> str:
-    """Return the text of the state that a table is in after a job."""
+def state_after(job: SnapshotJob, ambiguous: Iterable[pa.RecordBatch], lost: LostKey | None) -> str:
+    """Return the text of the state that a table is in after a job.
+
+    The job may have ``lost`` the key of some rows.
+    """
     state = job.plan.state
-    return replace(state, ambiguous=with_more(state.ambiguous, job.table, ambiguous)).to_text()
+    ambiguous_now = with_more(state.ambiguous, job.table, ambiguous)
+    return replace(state, ambiguous=ambiguous_now, lost=state.lost or lost).to_text()
 
 
 def _not_removed(results: Mapping[TableId, Iterable[RefreshResult]]) -> dict[TableId, NotRemoved]:
@@ -253,7 +259,7 @@ def _commit(pipeline: Pipeline, merge: Merge, results: Sequence[RefreshResult]) 
         job.layer,
         job.table,
         results,
-        state=state_after(job, ambiguous_changes(results)),
+        state=state_after(job, ambiguous_changes(results), lost_key(job, merge.merged, unknown_values(results))),
         current=job.current,
         applied=merge.applied,
         rebuilds=job.plan.rebuilds,

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.first_looks import looks_of
+from dts_assets.flows.lost_keys import lost_key
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_jobs import Merge, SnapshotJob, plan_merge
 from dts_assets.flows.snapshot_merges import (
@@ -27,6 +28,7 @@ from dts_assets.flows.snapshot_merges import (
 )
 from dts_assets.flows.snapshot_tasks import RefreshResult, look_through
 from dts_assets.flows.spark_tasks import run_tasks
+from dts_assets.model.lost_keys import LostKey
 from dts_assets.model.removals import ALL_REMOVED, NotRemoved
 from dts_assets.model.stored_sums import NO_CHANGE, SumChange
 from dts_assets.model.tables import TableId
@@ -46,6 +48,7 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
     stored = () if job.plan.rebuilds else pipeline.lake.data_files(path, applies_deletes=True)
     files = _Files({file.path: file for file in stored})
     merges: list[Merge] = []
+    lost: list[LostKey] = []
 
     def work(_: TableId) -> Fault | None:
         for step in job.steps():
@@ -58,6 +61,7 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
                 merges.append(with_sum_plan(pipeline, plan_merge(pipeline, mine, looked, run)))
                 results = results_of(merges[-1], session)
                 files.take(results)
+                lost.extend(filter(None, [lost_key(mine, merges[-1].merged, files.unknown)]))
                 fault = _fault(one.fault for one in results)
             if fault is not None:
                 return fault
@@ -76,7 +80,8 @@ def merge_in_steps(pipeline: Pipeline, job: SnapshotJob, session: SparkSession) 
             pipeline, layer, table,
             [RefreshResult(table, tuple(files.removed), tuple(files.written.values()), unknown=files.unknown,
                            sums=files.sums)],
-            state=state_after(job, files.ambiguous), current=job.current, applied=merges[0].applied, rebuilds=job.plan.rebuilds,
+            state=state_after(job, files.ambiguous, next(iter(lost), None)), current=job.current, applied=merges[0].applied,
+            rebuilds=job.plan.rebuilds,
             columns=job.planned, tags=job.tags, sums=merges[-1].merged.sums,
         ),
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from dts_assets.flows.ambiguous_changes import noted_by_table, write_ambiguous
@@ -44,7 +43,7 @@ from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_layouts import asks_for_former_names, laid_out
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
 from dts_assets.flows.snapshot_steps import merge_in_steps
-from dts_assets.flows.stored_snapshots import by_window, replaced_since, stored_state
+from dts_assets.flows.stored_snapshots import by_window, replaced_since, stored_state, windows_made_again
 from dts_assets.flows.tables_plan import MARKED
 from dts_assets.model.columns import Column, are_in_order, has_key, matched_by
 from dts_assets.model.frontier import Frontier
@@ -248,7 +247,7 @@ def _follower(
             work.tables[table],
             shapes.get(table, set()),
             names=names.get(table, ()),
-            made_again=_made_again(work, table, job.before.frontier),
+            made_again=windows_made_again(work, table, job.before.frontier),
             is_merged=bool(routes.shard_columns(table)),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
@@ -321,16 +320,6 @@ def _with_facts_of(job: SnapshotJob, counts: Counts, origins: Iterable[ChangesOr
     truncating = job.truncating.union(one.window_start for one in windows if one.truncations)
     plan = replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
     return replace(job, truncating=truncating, plan=plan)
-
-
-def _made_again(work: LayerWork, table: TableId, frontier: Frontier) -> frozenset[datetime]:
-    """Return the windows of a frontier that the run has made again, other than by adding rows."""
-    added_to = work.chains_kept(table)
-    return frozenset(
-        window.start
-        for window in work.windows
-        if frontier.window is not None and window.start <= frontier.window and window.start not in added_to
-    )
 
 
 def _history_follower(
@@ -422,7 +411,12 @@ def _followed(pipeline: Pipeline, job: SnapshotJob, found: Following) -> Snapsho
     planned = found.planned
     if planned is not None and planned.lays_out:
         job = laid_out(pipeline, job, planned.layout) if job.plan.nothing else replace(job, laid_out=True)
-    state = replace(job.plan.state, present=found.present, unfit=job.plan.state.unfit or found.changes.may_be_unfit)
+    lost = job.plan.state.lost
+    if lost is not None and found.proven_at is not None and lost.position <= found.proven_at:
+        lost = None
+    state = replace(
+        job.plan.state, lost=lost, present=found.present, unfit=job.plan.state.unfit or found.changes.may_be_unfit
+    )
     return replace(job, columns=found.columns, plan=replace(job.plan, state=state, spans=()), following=found)
 
 
@@ -435,7 +429,7 @@ def _with_unfollowed(job: SnapshotJob, now: FollowedShards) -> SnapshotJob:
 
 def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, committed: bool) -> LayerOutcome:
     size = pipeline.lake.size(pipeline.table_path(job.layer.name, job.table))
-    counts = merged.not_removed.get(job.table, ALL_REMOVED)
+    counts, unknown = merged.not_removed.get(job.table, ALL_REMOVED), merged.unknown.get(job.table, {})
     return LayerOutcome(
         committed,
         None if size is None else size.rows,
@@ -444,7 +438,7 @@ def _outcome(pipeline: Pipeline, job: SnapshotJob, merged: MergedRows, *, commit
         not_removed=counts if counts.unseen or counts.ambiguous or counts.misfits or not has_key(job.columns) else None,
         worn=job.laid_out,
         columns=None if job.following is None else job.following.columns,
-        doubt=job.plan.state.doubt,
+        doubt=(stored_state(pipeline, job.layer.name, job.table)[1] if unknown else job.plan.state).doubt,
         was_doubted=bool(job.before.doubt),
-        unknown_values=merged.unknown.get(job.table, {}),
+        unknown_values=unknown,
     )

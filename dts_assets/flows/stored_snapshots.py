@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from dts_assets.flows.layers import LayerWork
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.planning.replaced_windows import replaced_windows
 from dts_assets.planning.snapshot_plans import EMPTY_STATE, Chain, SnapshotState
@@ -55,3 +57,13 @@ def changelog_versions(pipeline: Pipeline, layer: str, table: TableId) -> tuple[
     """
     made_from = stored_state(pipeline, layer, table)[1].changelog_snapshot
     return () if made_from is None else (made_from,)
+
+
+def windows_made_again(work: LayerWork, table: TableId, frontier: Frontier) -> frozenset[datetime]:
+    """Return the windows of a frontier that the run has made again, other than by adding rows."""
+    added_to = work.chains_kept(table)
+    return frozenset(
+        window.start
+        for window in work.windows
+        if frontier.window is not None and window.start <= frontier.window and window.start not in added_to
+    )

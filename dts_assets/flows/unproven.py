@@ -10,6 +10,7 @@ from dts_assets.flows.foreign_keys import NOTHING_UNSEEN, KeyedTables, UnseenAt
 from dts_assets.flows.known_tables import known_tables
 from dts_assets.flows.lacked_origins import lacked_origins
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.lost_keys import doubt_of
 from dts_assets.flows.one_by_one import OneByOne, one_by_one
 from dts_assets.flows.pauses import paused_here
 from dts_assets.flows.pipeline import Pipeline
@@ -63,7 +64,7 @@ def unproven_of(pipeline: Pipeline, tables: Mapping[TableId, Sequence[Column]]) 
     def doubt(table: TableId) -> str:
         """Return the reason as it is seen now: an earlier version may have noted another one."""
         at = followed.at(table, doubted[table].frontier) if followed.is_followed(table) else None
-        return doubted[table].doubt if at is None else at.doubt
+        return doubted[table].doubt if at is None else doubt_of(at, doubted[table].lost)
 
     found = one_by_one(doubted, doubt, named=lambda table: f"The look at the statements of {table}")
     lacked = lacked_origins(pipeline, tables)

@@ -15,6 +15,7 @@ from dts_assets.flows.known_tables import known_sources
 from dts_assets.flows.lacked_origins import lacked_origins
 from dts_assets.flows.lake_shapes import routed_shapes
 from dts_assets.flows.layers import SNAPSHOT
+from dts_assets.flows.lost_keys import doubt_of
 from dts_assets.flows.one_by_one import one_by_one
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reports import LayerOutcome, TableFacts
@@ -22,6 +23,7 @@ from dts_assets.flows.schema_news import News
 from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.model.columns import Column, ColumnShape, same_name
 from dts_assets.model.frontier import Frontier
+from dts_assets.model.lost_keys import LostKey
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.column_types import ConvertedColumn, converted_in_windows
@@ -140,7 +142,13 @@ def window_doubts(
     followed = FollowedTables(pipeline, {table: columns[table] for table in due})
     found = one_by_one(  # the windows are marked already: a table that cannot be judged fails its own check
         due,
-        lambda table: _doubts_of(followed, table, sorted(due[table]), news.get(table, {})),
+        lambda table: _doubts_of(
+            followed,
+            table,
+            sorted(due[table]),
+            news.get(table, {}),
+            stored_state(pipeline, SNAPSHOT.name, table)[1].lost,
+        ),
         named=lambda table: f"The look at the statements of {table}",
     )
     failed = {table: dict.fromkeys(due[table], one.sentence) for table, one in found.failures.items()}
@@ -148,14 +156,18 @@ def window_doubts(
 
 
 def _doubts_of(
-    followed: FollowedTables, table: TableId, starts: Sequence[datetime], news: Mapping[datetime, Sequence[SchemaNews]]
+    followed: FollowedTables,
+    table: TableId,
+    starts: Sequence[datetime],
+    news: Mapping[datetime, Sequence[SchemaNews]],
+    lost: LostKey | None,
 ) -> dict[datetime, str]:
     found: dict[datetime, str] = {}
     doubt, before = "", None
     for start in starts:
         # Between two windows with news nothing changes what is known of a table, but a copy of it does.
         if before is None or followed.is_copied(table) or any(before < one <= start for one in news):
-            doubt = _doubt_at(followed, table, start, news)
+            doubt = _doubt_at(followed, table, start, news, lost)
         if doubt:
             found[start] = doubt
         before = start
@@ -163,11 +175,14 @@ def _doubts_of(
 
 
 def _doubt_at(
-    followed: FollowedTables, table: TableId, start: datetime, news: Mapping[datetime, Sequence[SchemaNews]]
+    followed: FollowedTables,
+    table: TableId,
+    start: datetime,
+    news: Mapping[datetime, Sequence[SchemaNews]],
+    lost: LostKey | None,
 ) -> str:
     if followed.is_followed(table):
-        at = followed.at(table, Frontier(start, start, None))
-        return "" if at is None else at.doubt
+        return doubt_of(followed.at(table, Frontier(start, start, None)), lost)
     return next((f"{one.position}: {one.doubt}" for one in news.get(start, ()) if one.doubt is not None), "")
 
 

@@ -16,6 +16,7 @@ from dts_assets.model.columns import Column
 from dts_assets.model.frontier import EMPTY_FRONTIER, Frontier
 from dts_assets.model.key_periods import KeyPeriod, KeySpan, joined_periods, spans_of
 from dts_assets.model.ledger_rows import WindowTable
+from dts_assets.model.lost_keys import LostKey
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.present_columns import PresentColumn, PresentColumns, columns_digest
 from dts_assets.model.schema_policies import SchemaPolicy
@@ -63,7 +64,8 @@ class SnapshotState:
     ``followed_columns`` the digest of the columns that its changelog had then. ``passed`` is the text of the rules that the rows
     of its changelogs have passed because of the tables that they reach. ``ambiguous`` is a digest of the changes that may mean
     several different rows of a table without a key, 0 without one: each has a row in quarantine. ``unfollowed`` has the first
-    statement whose changes the rows of a merged table lack, or says which rows it lacks; empty where it lacks none.
+    statement whose changes the rows of a merged table lack, or says which rows it lacks; empty where it lacks none. ``lost`` says
+    since when no change finds some of its rows.
 
     What was true once stays true: so a plan needs the counts of the windows from :attr:`reads_from` on, and no earlier ones.
     """
@@ -86,11 +88,13 @@ class SnapshotState:
     passed: str = ""
     ambiguous: int = 0
     unfollowed: str = ""
+    lost: LostKey | None = None
 
     @property
     def doubt(self) -> str:
         """The reason why columns or rows are not proven; empty where they are."""
-        return self.unfollowed if self.present is None else self.present.doubt
+        found = self.unfollowed if self.present is None else self.present.doubt
+        return found or ("" if self.lost is None else str(self.lost))
 
     @property
     def reads_from(self) -> datetime | None:
@@ -126,6 +130,7 @@ class SnapshotState:
                 "passed": self.passed,
                 "ambiguous": self.ambiguous,
                 "unfollowed": self.unfollowed,
+                "lost": self.lost and [astuple(self.lost.position), self.lost.has_key],
             }
         )
 
@@ -146,7 +151,7 @@ class SnapshotState:
             raw.get("absent", False), raw.get("moves", False), waits_from and datetime.fromisoformat(waits_from),
             tuple(raw.get("added", ())), tuple(keys), raw.get("shape", ""), _present(raw.get("present")),
             raw.get("followed", ""), raw.get("followed_columns", ""), raw.get("passed", ""), raw.get("ambiguous", 0),
-            raw.get("unfollowed", ""),
+            raw.get("unfollowed", ""), _lost(raw.get("lost")),
         )  # fmt: skip
 
 
@@ -154,6 +159,10 @@ def _present(raw: list[Any] | None) -> PresentColumns | None:
     return (
         None if raw is None else PresentColumns(raw[0], raw[1], tuple(PresentColumn(*one) for one in raw[2]), *raw[3:])
     )
+
+
+def _lost(raw: list[Any] | None) -> LostKey | None:
+    return None if raw is None else LostKey(SourcePosition(*raw[0]), raw[1])
 
 
 _LONG_AGO = "0001-01-01T00:00:00+00:00"
@@ -277,7 +286,7 @@ def plan_snapshot(
         # Keys are computed again by one key of the table, and rows may have been found by several, or by parts of them.
         or ((state.truncated or len(keys) > 1 or by_parts) and (bool(touched) or suspect))
     )
-    state = replace(state, ambiguous=0 if rebuilds else before.ambiguous)
+    state = state if rebuilds else replace(state, ambiguous=before.ambiguous, lost=before.lost)
     return SnapshotPlan(
         state=state,
         newer=tuple(start for start in newer if start not in touched),

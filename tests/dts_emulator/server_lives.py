@@ -35,6 +35,9 @@ HOUR = timedelta(hours=1)
 ELSEWHERE = "another session"
 """Stands for the database of what another session committed."""
 
+KEY_UNKNOWN = "a key is not known"
+"""The doubt about a table of which some row has a key that nobody knows: no change finds it any more."""
+
 Row = tuple[Any, ...]
 """The values of a row in their lake types, in the order of columns; of a value without one the server's text."""
 _EMPTY: frozenset[str] = frozenset()
@@ -211,7 +214,7 @@ class LifeRecorder:
     @staticmethod
     def _doubted(held: Held) -> Held:
         if any(columns & set(held.schema.key) for columns in held.unknown):
-            return replace(held, doubt="a key is not known")
+            return replace(held, doubt=KEY_UNKNOWN)
         return held
 
     def end(self) -> Life:

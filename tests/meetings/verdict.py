@@ -27,7 +27,7 @@ from dts_assets.wire.ddl.schema_history import schema_history
 from dts_assets.wire.ddl.table_schemas import folded
 from dts_emulator.judge.comparison import COORDINATES
 from tests.dts_emulator.judged_histories import are_altered, faults_of_histories
-from tests.dts_emulator.server_lives import Life, one_of
+from tests.dts_emulator.server_lives import KEY_UNKNOWN, Life, one_of
 from tests.flows.harness import Harness
 from tests.meetings.cases import Case
 from tests.meetings.copying import COPIED
@@ -37,6 +37,8 @@ from tests.meetings.features import RENAMED, Feature, lake_table, settings_of
 F = Feature
 ADDED = (*COORDINATES, DELETED_AT)
 NEW = "_new_columns"
+MAY_KNOW_KEYS = frozenset({F.MERGE, F.SETS, F.RULES, F.FILTER, F.MAPPING, F.COPIES, F.MINIMAL})
+"""Features with which the lake may know keys that the database's side takes for unknown, or lacks the rows."""
 
 
 @dataclass
@@ -249,12 +251,25 @@ def _compare(
             _compare_frozen(found, name, snapshot, view)
         else:
             _compare_table(
-                found, name, snapshot, view, past.left_out if F.RULES in features else (), keeps=F.KEEP in features
+                found,
+                name,
+                snapshot,
+                view,
+                past.left_out if F.RULES in features else (),
+                keeps=F.KEEP in features,
+                must_name=what == "snapshot" and not MAY_KNOW_KEYS & {*features},
             )
 
 
 def _compare_table(
-    found: Verdict, name: str, snapshot: pa.Table, view: View, left_out: Collection[str], *, keeps: bool
+    found: Verdict,
+    name: str,
+    snapshot: pa.Table,
+    view: View,
+    left_out: Collection[str],
+    *,
+    keeps: bool,
+    must_name: bool = False,
 ) -> None:
     names = [one for one in snapshot.column_names if one not in ADDED]
     view = view if view.sources == 1 else view.spelled(names)
@@ -277,6 +292,8 @@ def _compare_table(
         if column not in view.loose and told != arrow_type(kind):
             found.faults.append(f"{name}.{column}: {told}, {kind} in the database")
     found.counts["tables"] += 1
+    if view.doubt == KEY_UNKNOWN and must_name:
+        found.faults.append(f"{name}: proven, though a key is not known in the database")
     if view.doubt:
         found.counts["doubted"] += 1
         return
