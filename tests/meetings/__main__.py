@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 from tests.dts_emulator.server_lives import life_recorder
-from tests.meetings.features import Feature
+from tests.meetings.features import NEEDS, Feature
 from tests.meetings.machine import LENGTH, drawn_case, make_small, play
 
 
@@ -23,6 +23,9 @@ def main() -> int:
     parser.add_argument("--as-found", action="store_true", help="do not make a finding smaller")
     chosen = parser.parse_args()
     features = None if chosen.features is None else frozenset(map(Feature, chosen.features.split(",")))
+    lacking = {NEEDS[one] for one in features or () if one in NEEDS} - (features or frozenset())
+    if lacking:
+        parser.error(f"--features: {', '.join(sorted(lacking))} has to be among them")
     began, cases, findings, counts = time.monotonic(), 0, 0, Counter[str]()
 
     def say(line: str) -> None:

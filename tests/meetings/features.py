@@ -84,7 +84,7 @@ RULES: Final[dict[str, Any]] = {
 SHARDS: Final = (("shop_00", "orders_1"), ("shop_00", "orders_2"), ("shop_01", "orders_1"))
 DATABASES: Final = ("d", "shop_00", "shop_01")
 MERGED: Final = ("shop", "orders")
-RENAMED: Final = {("d", "items"): ("sales", "goods"), ("d", "moved"): ("sales", "moved")}
+RENAMED: Final = {("d", "items"): ("sales", "goods"), ("d", "bag_2"): ("sales", "goods_2")}
 MERGE: Final = {"shop.orders": ["shop_*.orders_*"]}
 LIMIT: Final = 50
 """Rows pass the filter whose ``f`` is less."""

@@ -95,7 +95,7 @@ class Plot:
         held, kind = tables.get(table), random.choice("aaaaaaaaaaaarrrkkffttdcnnnn")
         name = _name(table)
         if held is None or kind == "c":
-            return "d", random.choice((random.choice(CREATED), f"CREATE TABLE d.moved LIKE {name}"))
+            return "d", random.choice((random.choice(CREATED), f"CREATE TABLE d.bag_2 LIKE {name}"))
         if kind == "t":
             return table.database, f"TRUNCATE TABLE {name}"
         if kind == "d":
@@ -117,7 +117,7 @@ class Plot:
     def _renames(self, table: TableId) -> str:
         random, tables = self._random, self._recorder.tables
         one, other = _name(table), _name(random.choice(sorted(tables)))
-        moved = random.choice(("d.moved", "d.items", "shop_00.orders_3", "shop_01.orders_1"))
+        moved = random.choice(("d.bag_2", "d.items", "shop_00.orders_3", "shop_01.orders_1"))
         spare = f"{table.database}.spare"
         return random.choice(
             (
