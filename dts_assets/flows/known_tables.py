@@ -71,7 +71,7 @@ def register_shapes(pipeline: Pipeline, shapes: Iterable[TableShape]) -> tuple[T
     }
     spelled = spelled_as_told(pipeline, found, known, shapes, all_sources)
     keyed = keyed_as_told(pipeline, spelled, before, shapes, all_sources)
-    _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources)
+    _merge(pipeline, _typed_as_all(pipeline, keyed, before), sources, lacks_renames=lost or None)
     note_keys(pipeline, shapes, before)
     if lost:
         widen_unsigned(pipeline, taught_before(pipeline, found))
@@ -365,12 +365,15 @@ def _merge(
     pipeline: Pipeline,
     found: Mapping[TableId, Mapping[str, RegisteredColumn]],
     sources: Mapping[TableId, tuple[TableId, ...]],
+    *,
+    lacks_renames: bool | None = None,
 ) -> None:
     tables = [
         RegisteredTable(table, tuple(columns.values()), sources=sources.get(table, ()))
         for table, columns in found.items()
     ]
-    merge_registry(pipeline.settings.registry_path, tables, lake=pipeline.lake.identity(pipeline.name))
+    lake = pipeline.lake.identity(pipeline.name)
+    merge_registry(pipeline.settings.registry_path, tables, lake=lake, lacks_renames=lacks_renames)
 
 
 def _is_remapped(pipeline: Pipeline, table: TableId, column: ColumnShape, known: RegisteredColumn) -> bool:

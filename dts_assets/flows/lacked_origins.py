@@ -18,6 +18,7 @@ from dts_assets.flows.stored_snapshots import stored_state
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.columns import Column
 from dts_assets.model.tables import TableId
+from dts_assets.planning.pauses import add_command, resume_command
 from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.stages.row_origins import RowOrigin
 
@@ -51,13 +52,20 @@ def lacked_origins(
         for origin in _origins(pipeline, followed, table):
             name = pipeline.settings.routes.decoded_table(origin.table)
             at = None if origin.until is None else origin.until.next
-            start, gap = windows.get(at) if at is not None else None, gaps.get(name) if name is not None else None
-            if name != table and start is not None and gap is not None and gap <= start:
-                why = "was removed" if name in removed else "stands still and lacks windows before"
-                return LackedOrigin(start, f"{at}: rows came from {name}, which {why}")
+            if name is None or name == table or at is None:
+                continue
+            start, gap = windows.get(at), gaps.get(name)
+            if start is not None and gap is not None and gap <= start:
+                return LackedOrigin(start, f"{at}: rows came from {name}, which {_why(name, name in removed)}")
         return None
 
     return one_by_one(moved, lacked, named=lambda table: f"The look at the former names of {table}")
+
+
+def _why(name: TableId, is_removed: bool) -> str:
+    if is_removed:
+        return f"was removed ({add_command(name)} brings them)"
+    return f"stands still and lacks windows before ({resume_command(name)} brings them)"
 
 
 def _origins(pipeline: Pipeline, followed: FollowedTables, table: TableId) -> Iterator[RowOrigin]:

@@ -20,6 +20,7 @@ from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.told_places import ToldPlace, told_places
+from dts_assets.store.registry import lacks_renames, merge_registry
 from dts_assets.wire.ddl.effects import Effect, EffectKind
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
@@ -75,6 +76,14 @@ def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) ->
     }:
         register_shapes(pipeline, sorted(found, key=lambda shape: (found[shape], shape.table)))
     return frozenset(named.values())
+
+
+def restore_renamed(pipeline: Pipeline) -> None:
+    """Make all columns known again that statements brought, if the registry file was lost since the last run."""
+    path, lake = pipeline.settings.registry_path, pipeline.lake.identity(pipeline.name)
+    if lacks_renames(path, lake):
+        register_renamed(pipeline, None)
+        merge_registry(path, (), lake=lake, lacks_renames=False)
 
 
 def _brings_columns(shape: TableShape, known: tuple[ColumnShape, ...]) -> bool:

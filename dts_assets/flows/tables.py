@@ -18,7 +18,7 @@ from dts_assets.flows.known_tables import known_tables, register_counted, regist
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.renamed_tables import register_renamed
+from dts_assets.flows.renamed_tables import register_renamed, restore_renamed
 from dts_assets.flows.reports import NO_FACTS, LayerOutcome, Progress, TableReport, TablesReport, WindowReport
 from dts_assets.flows.ruled_changelogs import forget_plain_versions, pass_rules
 from dts_assets.flows.schema_news import schema_news
@@ -243,6 +243,7 @@ def _make_layers(
     first = min(window.start for window in plan.windows)
     # A window that comes late tells which columns a table had that a later one renames.
     later = (start for start in plan.stored if start > first)
+    restore_renamed(pipeline)
     register_counted(pipeline, plan.windows_again)
     renamed = register_renamed(pipeline, {*later, *(window.start for window in plan.windows)})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)

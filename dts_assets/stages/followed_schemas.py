@@ -23,15 +23,9 @@ from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import (
-    TextByRule,
-    ValuePath,
-    default_path,
-    no_text,
-    own_type,
-    value_paths,
-)
-from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default, literal_of
+from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, own_type, value_paths
+from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
+from dts_assets.wire.ddl.literals import text_literal
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
@@ -318,7 +312,7 @@ def _default_of(column: SchemaColumn | None, by_rule: TextByRule | None = None) 
         return column.type, column.default
     fill, value = fill_of_default(column.default, column.type)
     made = by_rule(column, value) if fill is Fill.VALUE and value is not None else None
-    return ("", None) if made is None else ("longtext", literal_of(made))
+    return ("", None) if made is None else ("longtext", text_literal(made))
 
 
 def unchanged_columns(

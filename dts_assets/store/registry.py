@@ -82,10 +82,14 @@ class RegisteredTable:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The content of a registry file: its tables by name, and the identity of its lake."""
+    """The content of a registry file: its tables by name, and the identity of its lake.
+
+    ``lacks_renames`` says that the file was lost and written anew, without columns that statements alone brought.
+    """
 
     lake: str | None
     tables: Mapping[TableId, RegisteredTable]
+    lacks_renames: bool = False
 
 
 def read_registry(path: Path) -> dict[TableId, RegisteredTable]:
@@ -106,6 +110,16 @@ def read_registry_of(path: Path, lake: str) -> dict[TableId, RegisteredTable] | 
     """
     found = _read_or_lost(path)
     return None if found is None or found.lake != lake else dict(found.tables)
+
+
+def lacks_renames(path: Path, lake: str | None) -> bool:
+    """Return whether a lake's file was lost and written anew, without columns that statements alone brought.
+
+    Raises:
+        LakeTableError: The file cannot be read, or is a registry of another version.
+    """
+    found = _read_or_lost(path)
+    return found is not None and found.lake == lake and found.lacks_renames
 
 
 class DamagedRegistryError(LakeTableError):
@@ -168,16 +182,17 @@ def _parsed(content: bytes) -> Registry:
     if document["version"] != VERSION:
         raise _OtherVersionError(document["version"])
     found = [_table(entry) for entry in document["tables"].values()]
-    return Registry(document.get("lake"), {one.table: one for one in sorted(found, key=lambda one: one.table)})
+    tables = {one.table: one for one in sorted(found, key=lambda one: one.table)}
+    return Registry(document.get("lake"), tables, bool(document.get("lacks_renames", False)))
 
 
 def merge_registry(
-    path: Path, tables: Iterable[RegisteredTable], *, lake: str | None = None
+    path: Path, tables: Iterable[RegisteredTable], *, lake: str | None = None, lacks_renames: bool | None = None
 ) -> dict[TableId, RegisteredTable]:
     """Add tables, columns and newer types to the file, and return all tables that it holds then.
 
     A damaged file and one of another lake are replaced. A file that would not change is not touched. Several processes may do so
-    at once; a reader sees the old file or the new one.
+    at once; a reader sees the old file or the new one. The note ``lacks_renames`` stays as it is where None is given.
 
     Raises:
         LakeTableError: The file must not be read or written, or is of another version.
@@ -187,13 +202,17 @@ def merge_registry(
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.with_name(f".{path.name}.lock")):
             there = _read_or_lost(path)
-            before = there.tables if there is not None and there.lake == lake else {}
+            if there is None or there.lake != lake:
+                there = None
+            before = {} if there is None else there.tables
+            noted = there is not None and there.lacks_renames
+            lacks = noted if lacks_renames is None else lacks_renames
             after = dict(before)
             for one in tables:
                 after[one.table] = merged(after[one.table], one) if one.table in after else one
             after = dict(sorted(after.items()))
-            if after != before or (path.exists() and (there is None or there.lake != lake)):
-                _write(path, after, lake)
+            if after != before or lacks != noted or (path.exists() and there is None):
+                _write(path, Registry(lake, after, lacks))
     except OSError as error:
         if error.errno not in _FORBIDDEN:
             raise
@@ -224,7 +243,7 @@ def _note(path: Path, lake: str | None, noted: Callable[[RegisteredTable], Regis
             return
         after = {table: noted(entry) for table, entry in there.tables.items()}
         if after != there.tables:
-            _write(path, after, lake)
+            _write(path, replace(there, tables=after))
 
 
 def note_several_keys(path: Path, tables: Collection[TableId], *, lake: str | None) -> None:
@@ -294,7 +313,7 @@ def _shown(column: RegisteredColumn) -> dict[str, Any]:
     return {name: value for name, value in asdict(column).items() if name not in ("spellings", "own_types") or value}
 
 
-def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | None) -> None:
+def _write(path: Path, registry: Registry) -> None:
     """Put the new file in the place of the old one at once.
 
     The file has one line per column, so that a diff shows the columns that came.
@@ -302,7 +321,7 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | No
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with unfinished.open("w", encoding="utf-8") as stream:
-            stream.write(_text(tables, lake))
+            stream.write(_text(registry))
             stream.flush()
             os.fsync(stream.fileno())
         unfinished.chmod(0o644)
@@ -313,12 +332,12 @@ def _write(path: Path, tables: Mapping[TableId, RegisteredTable], lake: str | No
             unfinished.unlink(missing_ok=True)
 
 
-def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
+def _text(registry: Registry) -> str:
     def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
     entries, removed, several = [], '      "removed": true,\n', '      "several_keys": true,\n'
-    for table, registered in tables.items():
+    for table, registered in registry.tables.items():
         columns = ",\n".join(f"        {line(_shown(column))}" for column in registered.columns)
         names = ",\n".join(f"        {line(_parts(source))}" for source in registered.sources)
         notes = (removed if registered.removed else "") + (several if registered.several_keys else "")
@@ -328,5 +347,6 @@ def _text(tables: Mapping[TableId, RegisteredTable], lake: str | None) -> str:
             f'{notes}{sources}      "columns": [\n{columns}\n      ]\n    }}'
         )
     body = ",\n".join(entries)
-    named = "" if lake is None else f'  "lake": {line(lake)},\n'
+    named = "" if registry.lake is None else f'  "lake": {line(registry.lake)},\n'
+    named += '  "lacks_renames": true,\n' if registry.lacks_renames else ""
     return f'{{\n  "version": {VERSION},\n{named}  "tables": {{\n{body}\n  }}\n}}\n'

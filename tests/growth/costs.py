@@ -77,9 +77,15 @@ def _clear_caches() -> None:
 def doubled(make: Callable[[int], Given], step: Callable[[Given], object], size: int) -> float:
     """Return how many times as much a step costs for twice the size, or for twice that size where this is less.
 
-    Buffers double at some size, which is seen at one of both; a product of two things is seen at both.
+    Buffers double at some size, which is seen at one of both; a product of two things is seen at both. Where it is seen, all is
+    measured again: another thread, which an earlier test left, may have allocated meanwhile.
     """
     step(make(size // 4))  # which imports modules
+    ratio = _least_growth(make, step, size)
+    return ratio if ratio <= MOST_RATIO else min(ratio, _least_growth(make, step, size))
+
+
+def _least_growth(make: Callable[[int], Given], step: Callable[[Given], object], size: int) -> float:
     less, more = cost(step, make(size)), cost(step, make(2 * size))
     ratio = more.over(less)
-    return ratio if ratio <= MOST_RATIO else cost(step, make(4 * size)).over(more)
+    return ratio if ratio <= MOST_RATIO else min(ratio, cost(step, make(4 * size)).over(more))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.tables import TableId
 from dts_assets.wire.ddl.chosen_statements import Choice, LeftOut, chosen_statements
+from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
 from dts_assets.wire.ddl.literals import literal_default, text_literal
 from dts_assets.wire.ddl.other_parts import Part
 from dts_assets.wire.ddl.reading import effects_of
@@ -226,6 +227,7 @@ def test_only_literals_and_the_time_of_the_statement_are_defaults(default: str, 
 def test_a_text_in_quotes_is_read_back(text: str) -> None:
     assert unquoted(text_literal(text)) == text
     assert literal_default(text_literal(text)) == text_literal(text)
+    assert fill_of_default(text_literal(text), "longtext") == (Fill.VALUE, text)
 
 
 _WORDS = (

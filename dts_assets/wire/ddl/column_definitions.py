@@ -154,12 +154,6 @@ def fill_of_default(default: str, type_text: str) -> tuple[Fill, str | None]:
     return (Fill.UNKNOWN if stored is None else Fill.VALUE), stored
 
 
-def literal_of(text: str) -> str:
-    """Return a literal that stands for a text: ``'ab'``."""
-    doubled = text.replace("\\", "\\\\").replace("'", "''")
-    return f"'{doubled}'"
-
-
 def literal_text(tokens: Sequence[Token]) -> str | None:
     """Return the text that a literal stands for: ``ab`` for ``'a' 'b'``; None for anything but a text."""
     word = tokens[0].keyword if tokens else ""
