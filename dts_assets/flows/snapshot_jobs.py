@@ -116,6 +116,11 @@ class SnapshotJob:
         return not self.plan.nothing or self.plan.state.doubt != self.before.doubt
 
     @property
+    def has_own_columns(self) -> bool:
+        """True if the table has no version yet, and its columns are not those that events told."""
+        return self.current is None and self.following is not None
+
+    @property
     def has_steps(self) -> bool:
         """True if the primary key changes amid the changes."""
         return len(self.plan.spans) > 1 or (self.following is not None and len(self.following.parts) > 1)

@@ -98,7 +98,7 @@ def advance_rows(work: LayerWork, layer: Layer) -> dict[TableId, LayerOutcome]:
     stopped = {table: one for table, one in following.results.items() if isinstance(one, Fault)}
     faults = {**unconverted, **opened.faults, **planned.faults, **following.faults, **stopped}
     pipeline.ledger.require_turn(MARKED, work.turn)  # so changelogs, counts and snapshots were read of one state
-    busy = [tagged(work, job, counts) for job in jobs if job.has_news]
+    busy = [tagged(work, job, counts) for job in jobs if job.has_news or (work.goes_back and job.has_own_columns)]
     merged = MergedRows()
     if busy:
         began = time.monotonic()
@@ -255,6 +255,9 @@ def _follower(
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
         or (routes.merges and job.before.frontier.window is None)  # a table may begin as a former shard
         or (job.current is None and not all(are_in_order(one, work.tables[table]) for _, one in told.get(table, ())))
+        or (
+            work.goes_back and job.current is None and table not in told
+        )  # its columns may be those of later events alone
     }
     tables = FollowedTables(pipeline, asked)
 

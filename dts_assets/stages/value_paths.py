@@ -271,7 +271,7 @@ def _clocks(stored: pa.Array, lake_type: str, zone: str) -> tuple[pa.Array, Mask
 
     None stands for any other type, and for values that no setting stores otherwise.
     """
-    is_text = pa.types.is_string(stored.type)
+    is_text = pa.types.is_string(stored.type) or pa.types.is_binary(stored.type)
     if not zone or not (is_text or pa.types.is_timestamp(stored.type)):
         return None
     texts = (stored if is_text else held_as(stored, pa.string())).view(pa.binary())

@@ -16,17 +16,18 @@ from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, open_short, short_source
 from tests.flows.source import DATABASE, Ddl, Dml, Source
-from tests.flows.source_tables import ABSENT, DATE, INT, TEXT, UNSIGNED, WALL_CLOCK, Field, Kind, Table
+from tests.flows.source_tables import ABSENT, BLOB, DATE, INT, TEXT, UNSIGNED, WALL_CLOCK, Field, Kind, Table
 from tests.tiers import chosen
 
 TINY = Kind("tinyint(1)", lambda value: dts_messages.number(value, pb.INT8), INT.make)
+BYTES = Kind("varbinary(40)", BLOB.send, BLOB.make)
 WIDE = Kind("decimal(30,0)", lambda value: dts_messages.number(value, pb.DECIMAL), INT.make)
 MAPPINGS = ["tinyint1-to-boolean", "bigint-unsigned-to-bigint", "datetime-to-timestamp"]
 MOST = Decimal((1 << 64) - 1)
 
 
-def modified() -> tuple[Source, list[dict[str, Any]]]:
-    """Rows of mapped types, each column's MODIFY, and changes of some rows behind it; the rows of the server at the end."""
+def modified(kind: Kind) -> tuple[Source, list[dict[str, Any]]]:
+    """Rows of mapped types, each column's MODIFY, and changes of some rows after it; the rows of the server at the end."""
     fields = [
         Field("id", INT, True),
         Field("flag", TINY),
@@ -54,10 +55,13 @@ def modified() -> tuple[Source, list[dict[str, Any]]]:
     source.checkpoint(border(0) + 5 * SECOND)
     source.transaction(
         border(1) + SECOND,
-        Ddl("ALTER TABLE `items` MODIFY `flag` int, MODIFY `big` decimal(30,0), MODIFY `at` varchar(40)"),
+        Ddl(f"ALTER TABLE `items` MODIFY `flag` int, MODIFY `big` decimal(30,0), MODIFY `at` {kind.original_type}"),
     )
-    table.columns[1:4] = [Field("flag", INT), Field("big", WIDE), Field("at", TEXT)]
-    shown = [{**row, "at": None if row["at"] is None else row["at"].strftime("%Y-%m-%d %H:%M:%S.%f")} for row in rows]
+    table.columns[1:4] = [Field("flag", INT), Field("big", WIDE), Field("at", kind)]
+    texts = [None if row["at"] is None else row["at"].strftime("%Y-%m-%d %H:%M:%S.%f") for row in rows]
+    shown = [
+        {**row, "at": text.encode() if text and kind is BYTES else text} for row, text in zip(rows, texts, strict=True)
+    ]
     source.rows["items"] = {(row["id"],): row for row in shown}
     source.transaction(border(1) + 2 * SECOND, Dml(table, [(shown[1], {**shown[1], "note": "seen", "flag": 3})]))
     shown[1] = {**shown[1], "note": "seen", "flag": 3}
@@ -66,9 +70,10 @@ def modified() -> tuple[Source, list[dict[str, Any]]]:
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("kind", [TEXT, BYTES], ids=["text", "bytes"])
 @pytest.mark.parametrize("order", chosen([(), (0, 1), (1, 0), (0, 1, 0)], 2))
-def test_mapped_values_are_the_servers_behind_a_modify(order: Sequence[int], tmp_path: Path) -> None:
-    source, expected = modified()
+def test_mapped_values_are_the_servers_behind_a_modify(order: Sequence[int], kind: Kind, tmp_path: Path) -> None:
+    source, expected = modified(kind)
     harness = open_short(
         bench_in_process(tmp_path, "mapped"), tmp_path / "capture", source.messages, windows=2, type_mapping=MAPPINGS,
         source_time_zone="Europe/Berlin",

@@ -166,6 +166,28 @@ def test_a_table_has_the_order_of_the_moment_though_a_later_window_was_made_firs
     assert [one.name for one in snapshot.schema().fields if one.name not in OWN] == later
 
 
+@pytest.mark.parametrize("kept", [1, 0], ids=["a row", "no row"])
+def test_a_table_has_the_columns_of_the_moment_before_its_first_event(kept: int, tmp_path: Path) -> None:
+    """Its first event lacks a column that a statement has dropped before."""
+    table = items()
+    source = short_source(table)
+    source.transaction(
+        border(0) + SECOND, Ddl("CREATE TABLE items (id int PRIMARY KEY, gone int, n int, note varchar(80))")
+    )
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.transaction(border(1) + SECOND, Ddl("ALTER TABLE items DROP COLUMN gone"))
+    source.transaction(border(1) + 2 * SECOND, Dml(table, [(None, item(1))]))
+    source.checkpoint(border(1) + 300 * SECOND)
+    rows = {} if kept else {"rows": {"bank.items": "id > 9"}}
+    harness = open_short(bench_in_process(tmp_path, "early"), tmp_path / "capture", source.messages, windows=2, **rows)
+    for number in range(2):
+        harness.all(number)
+    for number, columns in enumerate((["id", "gone", "n", "note"], ["id", "n", "note"])):
+        found = tables_at(harness.pipeline, AtWindow(border(number)), tmp_path / f"moment_{number}")
+        assert [*columns_in(found)] == columns
+        assert len(rows_in(found)) == number * kept
+
+
 @pytest.mark.more
 def test_a_window_that_is_made_again_before_a_hole_gets_no_column_from_behind_it(tmp_path: Path) -> None:
     """The third window is made, and the second one, with the statement, is missing."""

@@ -204,6 +204,9 @@ def _same_values(
     if {F.KEEP, F.FREEZE} & case.features:  # docs/schema-changes.md: a kept column is NULL in every row
         dropped = (re.findall(r"DROP(?: COLUMN)? `?(\w+)`?", one.sql) for one in case.said)
         converted |= {folded(name) for some in dropped for name in some}
+    if F.FREEZE in case.features:  # docs/schema-changes.md: a frozen column has its former name in the snapshot
+        renamed = (re.findall(r"RENAME COLUMN `?(\w+)`? TO `?(\w+)", one.sql) for one in case.said)
+        converted |= {folded(name) for some in renamed for pair in some for name in pair}
     paths = [harness.pipeline.table_path(layer, table) for layer in ("snapshot", "history")]
     present, ever = (_schema_of(harness, path) for path in paths)
     same = [one.name for one in present if one.name in ever.names and ever.field(one.name).type == one.type]
