@@ -106,6 +106,7 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
         # docs/rules.md: one filter for all rows of a table, and another table brings columns of its own
         ("filters of columns that are gone", is_shared or became, "no column is called so"),
         ("filters of columns that are gone", is_shared or became, ", which its row filter needs"),
+        ("filters of columns that are gone", is_shared or became, "events lack a column of its row filter"),
         (
             "filters of columns of two names",
             bool({F.KEEP, F.HISTORY} & case.features),
@@ -113,7 +114,6 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
         ),
         # docs/rules.md: a merge cannot judge a stored row by a column that has another name there
         ("filters of partial images", F.MINIMAL in case.features, "and some images lack columns"),
-        ("filters of shards", is_shared, "events lack a column of its row filter"),
     )
     return next((label for label, may_be, words in known if may_be and words in reason), "")
 
