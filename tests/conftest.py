@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.fixed_draws import draw_without_constants_of_modules
 from tests.threads import still_running
-from tests.tiers import ALL, FIRST, LONG, MORE, MYSQL, TIER, may_hold, part_of, tiers_of, times
+from tests.tiers import ALL, FIRST, LONG, MORE, MYSQL, REST, TIER, may_hold, part_of, tiers_of, times
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,9 +71,9 @@ def _tiers_of(path: Path, config: pytest.Config) -> set[str]:
     if MYSQL in str(config.getoption("markexpr")):
         return {MYSQL}
     if ALL:
-        return {FIRST, MORE, LONG}
+        return {FIRST, MORE, REST, LONG}
     is_named = any(Path(argument.partition("::")[0]).resolve() == path for argument in config.args)
-    return {FIRST, MORE} if TIER == FIRST and is_named else {TIER}
+    return {FIRST, MORE, REST} if TIER == FIRST and is_named else {TIER}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

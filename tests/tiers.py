@@ -1,9 +1,9 @@
 """The tiers of tests, and the parts of ``make test-all``.
 
-``make test`` runs the first tier; ``make test-more`` runs what is marked ``more``; ``make test-all`` runs every test with full
-repetitions, those marked ``long`` among them, in numbered parts. ``DTS_ASSETS_TESTS`` in the environment (``more`` or ``all``)
-chooses the tier. It is a variable and no option, because counts of repetitions are read where tests are defined, and because
-processes that tests start have to know the tier, too.
+``make test`` runs the first tier; ``make test-more`` runs what is marked ``more``, of a test of flows with many cases some;
+``make test-all`` runs every test with full repetitions, those marked ``long`` among them, in numbered parts. A variable in the
+environment, ``DTS_ASSETS_TESTS`` (``more`` or ``all``), chooses the tier. It is no option, because counts of repetitions are read
+where tests are defined, and because processes that tests start have to know the tier, too.
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
 Value = TypeVar("Value")
 
-FIRST, MORE, LONG, MYSQL = "first", "more", "long", "mysql"
-"""Each test belongs to one of these: ``make test``, ``make test-more``, ``make test-all`` alone, ``make mysql``."""
+FIRST, MORE, REST, LONG, MYSQL = "first", "more", "rest", "long", "mysql"
+"""Each test belongs to one of these: ``make test``, ``make test-more``, ``make test-all`` alone (two of them), ``make mysql``.
+
+Those of the rest run in ``make test-all`` as if they were marked ``more``.
+"""
+
+MOST_CASES = 4
+"""So many cases of one test of flows run in ``make test-more``: a case makes a lake, which takes three seconds."""
 
 EVERYTHING = "all"
 TIER = os.environ.get("DTS_ASSETS_TESTS") or FIRST
@@ -60,10 +67,11 @@ def tier_of(marks: Collection[str]) -> str:
 def tiers_of(items: Sequence[pytest.Item]) -> list[str]:
     """Return the tier of each test, in the order in which they were collected.
 
-    ``@pytest.mark.more(after=2)`` marks the cases of a test after its first two.
+    ``@pytest.mark.more(after=2)`` marks the cases of a test after its first two. Of many cases of a test of flows some are in the
+    second tier, chosen by their names, and the others are the rest.
     """
-    found, cases = [], Counter[str]()
-    for item in items:
+    found, cases, more = list[str](), Counter[str](), dict[str, list[int]]()
+    for number, item in enumerate(items):
         marks = {mark.name: mark for mark in reversed(list(item.iter_markers()))}
         function = item.nodeid.partition("[")[0]
         if tier_of(marks.keys() - {MORE}) == FIRST and MORE in marks:
@@ -71,6 +79,12 @@ def tiers_of(items: Sequence[pytest.Item]) -> list[str]:
             if cases[function] <= marks[MORE].kwargs.get("after", 0):
                 del marks[MORE]
         found.append(tier_of(marks.keys()))
+        if found[-1] == MORE and function.startswith("tests/flows/"):
+            more.setdefault(function, []).append(number)
+    for some in more.values():
+        by_name = sorted(some, key=lambda number: crc32(items[number].nodeid.encode()))
+        for number in by_name[MOST_CASES:]:
+            found[number] = REST
     return found
 
 

@@ -7,13 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.tiers import FIRST, MORE, PARTS, marks_of_module, may_hold, part_of
+from tests.tiers import FIRST, MORE, MOST_CASES, PARTS, marks_of_module, may_hold, part_of
 
 HOUSE = Path(__file__).parents[2]
 
@@ -150,6 +150,8 @@ def test_every_test_is_in_one_tier_and_in_one_part() -> None:
     assert not set(first) & set(more)
     assert not (set(first) | set(more)) & (set(long) | set(mysql))
     assert functions(everything) == functions(first) | functions(more) | functions(long)
+    cases = Counter(name.partition("[")[0] for name in more if name.startswith("tests/flows/"))
+    assert max(cases.values()) == MOST_CASES
     assert not functions(everything) & functions(mysql)
     parts = [
         collected("--part", str(part.number), "-m", "long" if part.is_long else "not long", tier="all")
