@@ -25,7 +25,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.turns import Turn
 from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.stages.copied_rules import NO_COPY_RULES, CopyRules
-from dts_assets.stages.copied_texts import stored_kind
+from dts_assets.stages.copied_texts import row_fields, stored_kind
 from dts_assets.store.columns import copied_columns
 from dts_assets.store.files import WrittenFile
 from dts_assets.store.iceberg_tables import drop_columns
@@ -155,10 +155,12 @@ def begin(
 
 def prepare(pipeline: Pipeline, copied: CopiedTable) -> None:
     """Let the copied table in the lake have all columns of a copy."""
-    columns, path = [(one.name, stored_kind(one)) for one in copied.columns], copies_path(pipeline, copied.table)
-    pipeline.lake.ensure(path, copied_layout(copied.table, columns))
+    kinds, path = [stored_kind(one) for one in copied.columns], copies_path(pipeline, copied.table)
+    names = [one.name for one in copied.columns]
+    pipeline.lake.ensure(path, copied_layout(copied.table, zip(names, kinds, strict=True)))
     drop_columns(pipeline.lake.catalog, pipeline.lake.identifier(path), BOUNDS)
-    pipeline.lake.evolve(path, copied_columns(columns))
+    fields = row_fields(pipeline.lake.target(path, "").arrow_schema.field("row").type, copied.columns)
+    pipeline.lake.evolve(path, copied_columns(zip(fields, kinds, strict=True)))
 
 
 def add_chunks(

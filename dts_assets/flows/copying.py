@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from dts_assets.errors import UnknownNameError
+from dts_assets.errors import LakeTableError, UnknownNameError
 from dts_assets.errors.databases import CopyError
+from dts_assets.errors.origins import concerns_table
 from dts_assets.flows.copied_rules import lake_table_of
 from dts_assets.flows.copies import Copying, hold
 from dts_assets.flows.database_copies import copy_from_database, server_of
@@ -68,6 +69,7 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
         UncheckedServerError: That cannot be checked, and nobody answers for it.
         DatabaseError: The database refuses the user, or does not answer.
         UnknownNameError: The source has none of ``tables``.
+        LakeTableError: The catalog or the store of the lake refuses.
     """
     pipeline = work.pipeline
     pipeline.check_shape()
@@ -94,7 +96,12 @@ def copy_tables(work: Copying, kind: CopyKind, tables: Collection[TableId] | Non
                         done.append(found[table](kind))
             except CopyError as error:
                 failed[table] = str(error)
-                work.progress(f"copy: {error}")
+            except LakeTableError as error:
+                if not concerns_table(error):
+                    raise
+                failed[table] = str(error)
+            if table in failed:
+                work.progress(f"copy: {failed[table]}")
     _resume(pipeline, [one.table for one in done if one.state is CopyState.COPIED], kind)
     return CopyReport(tuple(done), tuple(there), failed)
 

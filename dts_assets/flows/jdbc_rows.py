@@ -22,7 +22,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.settings.databases import Jdbc
 from dts_assets.sources.mysql_server import BinlogPlace, SourceTable, sql_table, sql_value
 from dts_assets.stages.copied_rules import CopyRules
-from dts_assets.stages.copied_texts import copy_query
+from dts_assets.stages.copied_texts import copy_query, row_fields
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile
 from dts_assets.store.machine import require_near
 
@@ -188,7 +188,7 @@ def write_chunk(
                 chunk = replace(chunk, low=place, high=place)
             ruled = rules.applied(batch, columns)
             if ruled.num_rows:
-                rows = stored_rows(copy, chunk, columns, ruled, read_at, count)
+                rows = stored_rows(target, copy, chunk, columns, ruled, read_at, count)
                 writer.write_partition((copy, chunk.number), rows)
                 count += ruled.num_rows
         return ReadChunk(replace(chunk, rows=count, read_at=read_at), writer.close())
@@ -201,6 +201,7 @@ def _place(text: str, lineage: int) -> SourcePosition:
 
 
 def stored_rows(
+    target: WriteTarget,
     copy: str,
     chunk: CopiedChunk,
     columns: Sequence[ColumnShape],
@@ -225,8 +226,7 @@ def stored_rows(
         names=["lineage", "file", "position"],
     )
     row = pa.StructArray.from_arrays(
-        batch.columns[: len(columns)],
-        fields=[pa.field(column.name, values.type) for column, values in zip(columns, batch.columns, strict=False)],
+        batch.columns[: len(columns)], names=row_fields(target.arrow_schema.field("row").type, columns)
     )
     return pa.RecordBatch.from_pydict(
         {

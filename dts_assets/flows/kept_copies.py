@@ -31,6 +31,7 @@ from dts_assets.model.message_retention import ENTRIES
 from dts_assets.model.tables import TableId
 from dts_assets.model.version import CODE_VERSION
 from dts_assets.stages.copied_rules import CopyRules
+from dts_assets.stages.copied_texts import row_fields
 from dts_assets.store.expiry import expire
 from dts_assets.store.file_stores import FileStore
 from dts_assets.store.files import TableWriter, WriteTarget, WrittenFile, read_batches
@@ -242,8 +243,8 @@ def _ruled(task: _Rewriting, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Re
     numbers them.
     """
     removed = pc.fill_null(batch["removed"], False)
-    names = [one.name for one in batch.schema.field("row").type]
-    values = [batch["row"].field(names.index(one.name)) for one in task.columns]
+    stored = batch["row"]
+    values = [stored.field(name) for name in row_fields(stored.type, task.columns)]
     flat = pa.RecordBatch.from_arrays(
         [*values, *(batch[name] for name in _BESIDE)],
         names=[*(f"c{number}" for number in range(len(values))), *_BESIDE],
@@ -258,7 +259,7 @@ def _ruled(task: _Rewriting, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Re
             continue
         columns = made.columns[: len(values)]
         row = pa.StructArray.from_arrays(
-            columns, fields=[pa.field(one.name, array.type) for one, array in zip(task.columns, columns, strict=True)]
+            columns, names=row_fields(task.target.arrow_schema.field("row").type, task.columns)
         )
         beside = {name: made[name] for name in _BESIDE}
         beside["row_number"] = pa.array(np.arange(first, first + made.num_rows, dtype=np.int32))

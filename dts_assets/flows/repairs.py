@@ -30,7 +30,7 @@ from dts_assets.sources.mysql_server import sql_table
 from dts_assets.stages.compared_rows import key_texts, lake_rows, text_schema
 from dts_assets.stages.compared_values import ComparedColumn
 from dts_assets.stages.copied_texts import as_copied, stored_kind, text_of
-from dts_assets.store.files import TableWriter
+from dts_assets.store.files import TableWriter, WriteTarget
 
 _AT_ONCE = 200
 """Keys that one statement asks for."""
@@ -179,13 +179,14 @@ def enter_repair(
     chunk = replace(copied.chunks[0], low=at, high=at, rows=rows.num_rows + removed.num_rows, read_at=read_at)
     target = pipeline.lake.target(path, pipeline.new_run())
     with TableWriter(target) as writer:
-        for batch in _numbered(copied, chunk, columns, read_at, rows, removed):
+        for batch in _numbered(target, copied, chunk, columns, read_at, rows, removed):
             writer.write_partition((copied.copy, 0), batch)
         copied = add_chunks(pipeline, copied, [chunk], writer.close())
     return finish(pipeline, copied)
 
 
 def _numbered(
+    target: WriteTarget,
     copied: CopiedTable,
     chunk: CopiedChunk,
     columns: tuple[ColumnShape, ...],
@@ -197,5 +198,5 @@ def _numbered(
     before = 0
     for batch, gone in ((rows, False), (removed, True)):
         if batch.num_rows:
-            yield stored_rows(copied.copy, chunk, columns, batch, read_at, before, removed=gone)
+            yield stored_rows(target, copied.copy, chunk, columns, batch, read_at, before, removed=gone)
             before += batch.num_rows

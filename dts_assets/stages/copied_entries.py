@@ -14,6 +14,7 @@ from dts_assets.model.copied_tables import NO_KAFKA_PARTITION, CopiedTable, Copy
 from dts_assets.model.lineages import LineageRule
 from dts_assets.model.message_ids import Load
 from dts_assets.model.positions import SourcePosition
+from dts_assets.stages.copied_texts import row_fields
 from dts_assets.stages.entries_wanted import EntriesWanted
 from dts_assets.wire.copied_rows import payload_of
 from dts_assets.wire.format import MOST_CELLS
@@ -67,13 +68,13 @@ class CopiedPart:
         before = _rows_before(self.copied)
         size = max(1, min(_ROWS, MOST_CELLS // (2 * max(1, len(shapes)))))
         for batch in chain.from_iterable(map(_by_removal, batches)):
-            names = [field.name for field in batch.schema.field("row").type]
+            fields = row_fields(batch.schema.field("row").type, shapes)
             for start in range(0, batch.num_rows, size):
                 piece = batch.slice(start, size)
                 number = piece["chunk"][0].as_py()
                 chunk, rows = chunks[number], piece["row"]
                 assert chunk.low is not None, "a chunk whose rows are there was read"
-                columns = [rows.field(names.index(shape.name)) for shape in shapes]
+                columns = [rows.field(name) for name in fields]
                 told = pa.RecordBatch.from_arrays(columns, names=[one.name for one in shapes])
                 payload = payload_of(told, shapes, removed=bool(piece["removed"][0].as_py()))
                 first = before[number] + piece["row_number"][0].as_py()

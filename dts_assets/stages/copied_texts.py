@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -24,6 +24,21 @@ POSITION = (
 def stored_kind(column: ColumnShape) -> str:
     """Return the type in which values of a column are copied, ``binary`` or ``string``."""
     return "binary" if mysql_type(column.original_type) == "binary" else "string"
+
+
+def row_fields(row: pa.StructType, columns: Sequence[ColumnShape]) -> tuple[str, ...]:
+    """Return the fields in which a copied table stores some columns; ``row`` is the type of its rows.
+
+    A column that was copied as text before, and is copied as bytes now, or the reverse, has a second field, whose name ends with
+    a space. No column at a source has such a name.
+    """
+    kinds = {field.name: "binary" if pa.types.is_binary(field.type) else "string" for field in row}
+    return tuple(_field(kinds, one.name, stored_kind(one)) for one in columns)
+
+
+def _field(kinds: Mapping[str, str], name: str, kind: str) -> str:
+    second = f"{name} "
+    return second if kinds.get(name, kind) != kind or (kinds.get(second) == kind and name not in kinds) else name
 
 
 def text_of(column: ColumnShape) -> str:

@@ -27,7 +27,7 @@ from tests.flows.source import Message, write_capture
 from tests.versions.captures import CASES, ENVIRONMENT, Case
 
 WINDOWS = 3
-FEW = ("altered", "scenarios of dts-protobuf")
+FEW = ("altered", "scenarios of canal-json", "scenarios of dts-protobuf")
 COMMITS = ("replace_raw_windows", "replace_table_shapes", "replace_windows", "replace_window_tables", "replace_cuts")
 
 NAMES = [pytest.param(name, marks=pytest.mark.more if name in FEW else pytest.mark.long) for name in CASES]
@@ -86,6 +86,8 @@ class Lakes:
         lake.mkdir(exist_ok=True)
         for file, content in self._case.extra.items():
             (lake / file).write_bytes(content)
+        if "schema" in settings:
+            settings["schema"] = lake / settings["schema"]
         return self._bench.open(self._capture, name=name, window=window, **settings)
 
 

@@ -17,11 +17,13 @@ import pytest
 from pymysql.err import MySQLError
 from pyspark.sql import SparkSession
 
+from dts_assets.errors import LakeTableError
 from dts_assets.flows import database_copies
 from dts_assets.flows.copies import Copying, bootstrap_of
 from dts_assets.flows.copying import copy_tables
 from dts_assets.flows.jdbc_rows import ReadChunk, write_chunk
-from dts_assets.model.copied_tables import CopyKind
+from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.copied_tables import CopiedTable, CopyKind
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.sources.mysql_server import MySqlServer
@@ -88,7 +90,7 @@ def no_spark() -> SparkSession:
 def copying(server: Server, folder: Path) -> tuple[Harness, Copying]:
     jdbc = {"url": f"jdbc:mariadb://localhost/?localSocket={server.socket}", "user": "root"}
     harness = lake_of(
-        server, folder, name="engines", complete=False, bootstrap={"from": {"jdbc": jdbc}, "tables": ["d.bag"]}
+        server, folder, name="engines", complete=False, bootstrap={"from": {"jdbc": jdbc}, "tables": ["d.*"]}
     )
     pipeline = harness.pipeline
     return harness, Copying(pipeline, bootstrap_of(pipeline), no_spark, harness.lines.append)
@@ -133,6 +135,24 @@ def test_nobody_can_write_while_a_table_without_transactions_is_read(
         monkeypatch.setattr(database_copies, "write_chunk", partial(written_to, server))
         (copied,) = copy_tables(work, CopyKind.BOOTSTRAP, [BAG]).copied
     assert (tries, copied.rows) == ([1205], 3_000)
+
+
+@pytest.mark.more
+def test_a_lake_table_that_cannot_be_written_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepared(_: Pipeline, copied: CopiedTable) -> None:
+        raise LakeTableError(str(copied.table), "it is strange", "remove it")
+
+    monkeypatch.setattr(database_copies, "prepare", prepared)
+    with private_server() as server:
+        run(
+            server,
+            ["CREATE DATABASE d", *(f"CREATE TABLE d.{name} (id INT PRIMARY KEY)" for name in ("bag", "two"))],
+            second=START + 1,
+        )
+        _, work = copying(server, tmp_path)
+        report = copy_tables(work, CopyKind.BOOTSTRAP)
+    assert list(report.failed) == [BAG, TableId("d", "", "two")]
+    assert all("it is strange" in reason for reason in report.failed.values())
 
 
 @pytest.mark.more

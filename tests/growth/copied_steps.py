@@ -27,7 +27,7 @@ from dts_assets.planning.task_shares import by_size
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.copied_entries import CopiedPart, without_kafka
 from dts_assets.stages.copied_rules import CopyRules, FilterOfCopy
-from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query
+from dts_assets.stages.copied_texts import as_copied, as_dumped, copy_query, row_fields
 from dts_assets.stages.mysql_sql import MySql
 from dts_assets.stages.postgres_sql import PostgreSql
 from dts_assets.store.stored_files import StoredFile
@@ -115,6 +115,7 @@ def _columns(count: int) -> list[ColumnShape]:
 
 def _asked(columns: list[ColumnShape]) -> None:
     copy_query("`shopdb`.`orders`", columns, key="c0", tells_position=True)
+    row_fields(pa.struct([(one.name, pa.string()) for one in columns]), columns)
     names = [one.name for one in columns]
     for dialect in (MySql(), PostgreSql()):
         dialect.put("orders", names, names[:1])
