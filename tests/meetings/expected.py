@@ -104,8 +104,9 @@ class Past:
     left_keys: set[tuple[TableId, frozenset[str]]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool) -> Past:
-        found = cls(seen={number: frozenset(_seen(life)) for number, life in lives.items()})
+    def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool, copied: Collection[TableId] = ()) -> Past:
+        """The past of lives; tables that were ``copied`` are known as if an event had told of them."""
+        found = cls(seen={number: frozenset(_seen(life, copied)) for number, life in lives.items()})
         found.keyed_anew = {number: frozenset(_keyed_anew(life, keeps_deleted)) for number, life in lives.items()}
         found.left_keys = {one for life in lives.values() for one in _left_keys(life)} if keeps_deleted else set()
         renamed = list[tuple[str, str]]()
@@ -127,8 +128,8 @@ class Past:
         return found
 
 
-def _seen(life: Life) -> set[TableId]:
-    found, begin = set[TableId](), 0
+def _seen(life: Life, copied: Collection[TableId]) -> set[TableId]:
+    found, begin = {*copied}, 0
     for moment in life.moments:
         events = [event for one in life.transactions[begin : moment.end] for event in one.events]
         begin = moment.end

@@ -62,7 +62,8 @@ def judge(
         else:
             found.faults.append(f"paused: {table}: {reason}")
     found.faults += [f"quarantine: {row['reason']}" for row in harness.rows("quarantine")]
-    past = Past.of(lives, keeps_deleted=F.SOFT in case.features)
+    copied = {one.table for one in pipeline.ledger.copied_tables() if one.window_start is not None}
+    past = Past.of(lives, keeps_deleted=F.SOFT in case.features, copied=copied)
     settings = settings_of(case.features, case.seed)
     now = {number: life.moments[-1].tables for number, life in lives.items()}
     views = views_of(now, case.features, settings, past)
