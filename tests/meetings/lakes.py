@@ -26,6 +26,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
 from dts_assets.planning.orphans import OrphanRule
 from dts_assets.settings.maintenance import Maintenance
+from dts_assets.stages.filter_eras import LACKING
 from dts_assets.store import expiry
 from dts_emulator.messages.capture_files import write_capture
 from dts_emulator.messages.message import Message
@@ -89,14 +90,16 @@ def work(harness: Harness, case: Case, life: Life) -> None:
 def settle(harness: Harness, features: frozenset[Feature]) -> None:
     """Settle, and let tables go on as an operator does, until none can.
 
-    They stopped at a change of their schemas, or at the new name of a filter's column whose statement was not there yet.
+    They stopped at a change of their schemas, or at the new name of a filter's column whose statement was not there yet, or had
+    its place among other servers than those that are known since.
     """
     resumed = set[TableId]()
     for _ in range(40):
         harness.settle()
         still = {one.table: one.reason for one in harness.pipeline.ledger.paused_tables()}
         stopped = {table for table, reason in still.items() if F.STOP in features and "take it over with" in reason}
-        unnamed = {table for table, reason in still.items() if "no column is called so" in reason} - resumed
+        sentences = ("no column is called so", LACKING)
+        unnamed = {table for table, reason in still.items() if any(one in reason for one in sentences)} - resumed
         if not stopped | unnamed:
             return
         resumed |= unnamed
