@@ -5,10 +5,12 @@ Nothing keeps them apart: they hold no lease, and tables are not locked.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -134,6 +136,8 @@ def nothing_keeps_them_apart(schedule: Schedule) -> Iterator[None]:
         patch.setattr(Table, "_do_commit", committing)
         patch.setattr(turns, "_turn", own_turn)
         patch.setattr(commit, "table_lock", lambda table: nullcontext())
+        for one in _cached_properties():
+            patch.setattr(one, "lock", nullcontext(), raising=False)
         for owner, name in ((Lake, "data_files"), (Lake, "state"), (Ledger, "_read")):
             stopping(owner, name)
         # One commit after the other: more threads would have no number.
@@ -141,6 +145,14 @@ def nothing_keeps_them_apart(schedule: Schedule) -> Iterator[None]:
         for module in ("apart", "spark_tasks", "compaction"):
             patch.setattr(f"dts_assets.flows.{module}.ThreadPoolExecutor", _InThisThread)
         yield
+
+
+def _cached_properties() -> Iterator[cached_property[Any]]:
+    """The cached properties of the product: up to Python 3.11 each has one lock for all instances, and a flow may stop within."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dts_assets"):
+            owners = [one for one in vars(module).values() if isinstance(one, type)]
+            yield from (one for owner in owners for one in vars(owner).values() if isinstance(one, cached_property))
 
 
 class _InThisThread:
