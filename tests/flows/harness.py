@@ -248,11 +248,12 @@ def _flat(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value with the keys of its dicts in order: the order of columns says in which order tables were found."""
+    """A value with the keys of its dicts and maps in order: the order of columns says in which order tables were found."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_text(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_text(one) for one in value) + "]"
+        is_map = all(isinstance(one, tuple) for one in value)
+        return "[" + ", ".join(_text(one) for one in (sorted(value) if is_map else value)) + "]"
     return repr(value)
 
 
