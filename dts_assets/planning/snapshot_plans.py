@@ -336,7 +336,7 @@ def needs_schemas(
     is_ahead = before.present is None and any(
         column.own_types or (names and column.source_names[0] not in names) for column in columns
     )
-    # Where windows told several lists of columns, nothing says here which one the rows have.
+    # Where events had several lists of columns, nothing says here which one the rows have.
     is_first = before.frontier.window is None
     return is_ahead or not {*shapes} <= {next(iter(shapes), "") if is_first else before.shape}
 

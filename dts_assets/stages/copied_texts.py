@@ -37,8 +37,7 @@ def row_fields(row: pa.StructType, columns: Sequence[ColumnShape]) -> tuple[str,
 
 
 def _field(kinds: Mapping[str, str], name: str, kind: str) -> str:
-    second = f"{name} "
-    return second if kinds.get(name, kind) != kind or (kinds.get(second) == kind and name not in kinds) else name
+    return name if kinds.get(name, kind) == kind else f"{name} "
 
 
 def text_of(column: ColumnShape) -> str:

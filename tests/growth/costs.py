@@ -88,4 +88,4 @@ def doubled(make: Callable[[int], Given], step: Callable[[Given], object], size:
 def _least_growth(make: Callable[[int], Given], step: Callable[[Given], object], size: int) -> float:
     less, more = cost(step, make(size)), cost(step, make(2 * size))
     ratio = more.over(less)
-    return ratio if ratio <= MOST_RATIO else min(ratio, cost(step, make(4 * size)).over(more))
+    return ratio if ratio <= MOST_RATIO else cost(step, make(4 * size)).over(more)

@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
-    ("held", "before", "told", "expected"),
+    ("held", "before", "now", "expected"),
     [
         (False, "", ["a"], False),
         (False, "", ["a", "b"], True),
@@ -27,10 +27,10 @@ HOUR = timedelta(hours=1)
     ],
 )
 def test_schemas_are_read_where_events_may_have_other_columns_than_rows(
-    held: bool, before: str, told: list[str], expected: bool
+    held: bool, before: str, now: list[str], expected: bool
 ) -> None:
     """A shape that is empty stands for several: nothing says then which of them the rows have."""
     frontier = Frontier(START, START, None) if held else EMPTY_STATE.frontier
     state = replace(EMPTY_STATE, frontier=frontier, shape=before)
     plan = SnapshotPlan(state, (START + HOUR,), (), None, False)
-    assert needs_schemas(state, plan, [], [], told, names=(), made_again=()) is expected
+    assert needs_schemas(state, plan, [], [], now, names=(), made_again=()) is expected
