@@ -63,7 +63,7 @@ class World:
 
     def opened(self, effects: Effects) -> Harness:
         """The subscription as a new process opens it."""
-        lease_keeper.forget_leases()
+        lease_keeper._REGISTRY.keepers.clear()
         bench = Bench(self.ground.session(effects), self.ground.location, self.folder, NAME)
         window = {"live": self.live, "end": None if self.live else border(3)}
         history = [f"bank.{NAMES[0]}"]
