@@ -40,7 +40,7 @@ from dts_assets.settings.bootstrap import Bootstrap
 from dts_assets.sources.live_database import SourceMoment, TableAlteredError, locked_moment_of, moment_of
 from dts_assets.sources.mysql_server import BinlogPlace, MySqlServer, SourceTable, sql_table
 from dts_assets.stages.copied_rules import CopyRules
-from dts_assets.stages.copied_texts import copy_query, stored_kind
+from dts_assets.stages.copied_texts import copied_type, copy_query
 
 
 def server_of(bootstrap: Bootstrap) -> MySqlServer:
@@ -204,7 +204,7 @@ def _read_at_a_moment(
     pipeline, (chunk,) = work.pipeline, copied.left
     target = pipeline.lake.target(copies_path(pipeline, copied.table), pipeline.new_run())
     query, names = copy_query(sql_table(source.table), source.columns, key=None, tells_position=False)
-    kinds = [pa.binary() if stored_kind(one) == "binary" else pa.string() for one in source.columns]
+    kinds = [copied_type(one) for one in source.columns]
 
     def batches(moment: SourceMoment) -> Iterator[pa.RecordBatch]:
         for rows in moment.batches(f"SELECT {', '.join(names)} FROM {query}"):

@@ -29,7 +29,7 @@ from dts_assets.sources.live_database import SourceMoment
 from dts_assets.sources.mysql_server import sql_table
 from dts_assets.stages.compared_rows import key_texts, lake_rows, text_schema
 from dts_assets.stages.compared_values import ComparedColumn
-from dts_assets.stages.copied_texts import as_copied, stored_kind, text_of
+from dts_assets.stages.copied_texts import as_copied, copied_type, stored_kind, text_of
 from dts_assets.store.files import TableWriter, WriteTarget
 
 _AT_ONCE = 200
@@ -83,10 +83,7 @@ def prove_rows(
     """
     require_positions(pipeline, source)
     columns = tuple(one.shape for one in moment.tables()[source].columns)
-    nothing = pa.RecordBatch.from_arrays(
-        [pa.array([], pa.binary() if stored_kind(one) == "binary" else pa.string()) for one in columns],
-        names=[one.name for one in columns],
-    )
+    nothing = pa.RecordBatch.from_pydict({one.name: pa.array([], copied_type(one)) for one in columns})
     return enter_repair(
         pipeline, source, columns, at, rows=nothing, removed=nothing, origin=f"verify {moment.place}", server=server,
         foreign_keys=shown_keys(moment, source), proves=True,
@@ -131,7 +128,7 @@ def _rows_of(
         ]
         texts = ", ".join(map(text_of, columns))
         found += moment.rows(f"SELECT {texts} FROM {sql_table(table)} WHERE ({') OR ('.join(wanted)})")
-    kinds = [pa.binary() if stored_kind(one) == "binary" else pa.string() for one in columns]
+    kinds = [copied_type(one) for one in columns]
     arrays = [pa.array([row[place] for row in found], kind) for place, kind in enumerate(kinds)]
     return pa.RecordBatch.from_arrays(arrays, names=[one.name for one in columns])
 

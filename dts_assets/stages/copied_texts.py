@@ -26,6 +26,11 @@ def stored_kind(column: ColumnShape) -> str:
     return "binary" if mysql_type(column.original_type) == "binary" else "string"
 
 
+def copied_type(column: ColumnShape) -> pa.DataType:
+    """Return the Arrow type of a column's copied values."""
+    return pa.binary() if stored_kind(column) == "binary" else pa.string()
+
+
 def row_fields(row: pa.StructType, columns: Sequence[ColumnShape]) -> tuple[str, ...]:
     """Return the fields in which a copied table stores some columns; ``row`` is the type of its rows.
 

@@ -15,7 +15,7 @@ from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopyKind
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
-from dts_assets.stages.copied_texts import stored_kind
+from dts_assets.stages.copied_texts import copied_type
 from tests.dts_emulator.judged_histories import position_of
 from tests.dts_emulator.server_lives import Held, Life
 from tests.flows.harness import Harness
@@ -49,8 +49,7 @@ def _texts(columns: tuple[ColumnShape, ...], held: Held) -> pa.RecordBatch:
     """Rows as a server prints them in UTC."""
     arrays = []
     for place, column in enumerate(columns):
-        kind = pa.binary() if stored_kind(column) == "binary" else pa.string()
-        arrays.append(pa.array([_text(row[place]) for row in held.rows], kind))
+        arrays.append(pa.array([_text(row[place]) for row in held.rows], copied_type(column)))
     return pa.RecordBatch.from_arrays(arrays, names=[one.name for one in columns])
 
 
