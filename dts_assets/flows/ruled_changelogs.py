@@ -251,13 +251,18 @@ def _refuse_types(
     """Refuse stored values that no rule can replace.
 
     Raises:
-        LakeTableError: A column is no text, or holds documents.
+        LakeTableError: A column is no text, holds documents, or is one of the primary key under a rule other than ``hash``.
     """
     others = [rule for rule in rules.values() if rule.kind is not RuleKind.TOKENIZE]
     if is_collection(columns) and (others or {*rules} != {DOCUMENT}):
         raise LakeTableError(
             str(table), "a rule of a table that its rows reach is not tokenize on its documents", WAY_OUT
         )
+    for column in columns:
+        of_key = rules.get(same_name(column.name)) if column.is_key else None
+        if of_key is not None and of_key.kind is not RuleKind.HASH:
+            clause = f"the {of_key.kind.value} of a table that its rows reach is on {column.name}, a column of its primary key"
+            raise LakeTableError(str(table), clause, WAY_OUT)
     for name, kind in stored.items():
         rule = rules[same_name(name)]
         if rule.kind is not RuleKind.DROP and not pa.types.is_string(kind):

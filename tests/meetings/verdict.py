@@ -308,8 +308,8 @@ def _compare_table(
     left = list(rows)
     for row, unknown in sorted(zip(view.rows, view.unknown, strict=True), key=lambda one: len(one[1])):
         fitting = [one for one in left if _is(one, row, unknown)]
-        # A value that may be one of several also fits other rows: one that has passed no rule comes first.
-        match = max(fitting, key=lambda one: _plain_values(one, row), default=None)
+        # A value that is not known, or one of several, also fits other rows: the row with most of its own values comes first.
+        match = max(fitting, key=lambda one: _own_values(one, row), default=None)
         if match is None:
             hint = f" (not known: {sorted(unknown)})" if unknown else ""
             found.faults.append(f"{name}: no row {_shown(row)}{hint} among {[_of(one, row) for one in left][:6]}")
@@ -370,8 +370,8 @@ def _is(found: Mapping[str, Any], wanted: Mapping[str, Any], unknown: frozenset[
     )
 
 
-def _plain_values(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> int:
-    return sum(isinstance(value, OneOf) and found[name] == value.plain for name, value in wanted.items())
+def _own_values(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> int:
+    return sum(found[name] == (value.plain if isinstance(value, OneOf) else value) for name, value in wanted.items())
 
 
 def _of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
