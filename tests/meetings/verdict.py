@@ -348,7 +348,9 @@ def _compare_frozen(found: Verdict, name: str, snapshot: pa.Table, view: View) -
 
 
 def _text(value: Any) -> str:
-    """The text of a value in a map: a number has no zero alone after its point."""
+    """The text of a value in a map: a number has no zero alone after its point, and a power of ten from 1e15 on."""
+    if isinstance(value, float):
+        return str(pa.scalar(value).cast(pa.string())).removesuffix(".0")
     return f"0x{value.hex()}" if isinstance(value, bytes) else str(value).removesuffix(".0")
 
 
