@@ -255,9 +255,8 @@ def _follower(
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
         or (routes.merges and job.before.frontier.window is None)  # a table may begin as a former shard
         or (job.current is None and not all(are_in_order(one, work.tables[table]) for _, one in told.get(table, ())))
-        or (
-            work.goes_back and job.current is None and table not in told
-        )  # its columns may be those of later events alone
+        # The columns of the version that a moment begins with may be of a later event, or of places that were mended since.
+        or (work.goes_back and (job.before.present is not None or (table not in told and not job.before.keys)))
     }
     tables = FollowedTables(pipeline, asked)
 

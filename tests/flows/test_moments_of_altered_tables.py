@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.moments import TablesAt, tables_at
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.tables import TableId
 from dts_assets.planning.source_moments import AtPosition, AtWindow
 from tests.flows.harness import Harness, table_id
@@ -186,6 +188,38 @@ def test_a_table_has_the_columns_of_the_moment_before_its_first_event(kept: int,
         found = tables_at(harness.pipeline, AtWindow(border(number)), tmp_path / f"moment_{number}")
         assert [*columns_in(found)] == columns
         assert len(rows_in(found)) == number * kept
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kept", [1, 0], ids=["a row", "no row"])
+def test_a_moment_looks_at_the_statements_though_the_version_before_it_did_not_know_their_places(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version was made when a later statement seemed to stand before the moment, as behind a failover not seen yet."""
+    table, places = items(), list[Position]()
+    source = short_source(table)
+    source.transaction(
+        border(0) + SECOND, Ddl("CREATE TABLE items (id int PRIMARY KEY, gone int, n int, note varchar(80))")
+    )
+    for number in range(2):
+        places.append(source.transaction(border(number) + 5 * SECOND, Ddl("CREATE TABLE other (id int)")))
+        source.checkpoint(border(number) + 300 * SECOND)
+    source.transaction(border(2) + SECOND, Ddl("ALTER TABLE items DROP COLUMN gone"))
+    source.transaction(border(2) + 2 * SECOND, Dml(table, [(None, item(1))]))
+    source.checkpoint(border(2) + 300 * SECOND)
+    rows = {} if kept else {"rows": {"bank.items": "id > 9"}}
+    harness = open_short(bench_in_process(tmp_path, "places"), tmp_path / "capture", source.messages, windows=3, **rows)
+    harness.all(2)
+    at, last = FollowedTables.at, Frontier(border(2), border(2), None)
+    with monkeypatch.context() as patch:
+        patch.setattr(FollowedTables, "at", lambda self, table, _: at(self, table, last))
+        for number in range(2):
+            harness.all(number)
+    harness.settle()
+    for number, place in enumerate(places):
+        found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / f"moment_{number}")
+        assert [*columns_in(found)] == ["id", "gone", "n", "note"]
+        assert rows_in(found) == []
 
 
 @pytest.mark.more

@@ -82,7 +82,7 @@ def judge(
         past,
     )
     if F.HISTORY in case.features:
-        _histories(found, harness, case, lives, unproven)
+        _histories(found, harness, case, lives, {*unproven, *still})
     if F.MOMENTS in case.features and len(lives) == 1:
         _moments(found, harness, case, lives[1], gtids[1], past, folder)
     return found
