@@ -9,8 +9,8 @@ Kafka partitions, sets cut over messages among whole ones) goes three ways, in t
 - ``floor``: the same passes over the same bytes and as many bytes of the same tables written, without decoding
   (benchmarks/floor.py). Ratio: our time over its.
 
-Times are wall times, the least of several turns. Before them every way runs once on a megabyte, and the plain job's changelogs
-are compared with ours.
+Times are wall times, the least of several turns, and ``cpu`` has the CPU seconds of all processes in our flows. Before them every
+way runs once on a megabyte, and the plain job's changelogs are compared with ours.
 
 Messages of other formats follow, a quarter as many bytes; each message has one row. For them there is no plain job.
 """
@@ -21,6 +21,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ import pyarrow as pa
 from benchmarks import floor, plain_job, traffic
 from benchmarks.command import Options, finish, load
 from benchmarks.format_traffic import FORMATS
+from benchmarks.processor_time import cost
 from benchmarks.workbench import Recording, Workbench, all_windows, whole, workbench
 from dts_assets.flows.entries import materialize_entries
 from dts_assets.flows.known_tables import known_tables
@@ -42,20 +44,34 @@ PROTOBUF = "dts-protobuf"
 CHANGELOGS = Selection({"snapshot": ()})
 
 
-def ours(bench: Workbench, name: str, recording: Recording) -> dict[str, float]:
-    """Seconds of each flow."""
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """The cost of our flows."""
+
+    flows: Mapping[str, float]
+    """Wall seconds of each flow."""
+    cpu: float
+    """CPU seconds of all processes in all flows."""
+
+    @property
+    def wall(self) -> float:
+        """Wall seconds of all flows."""
+        return sum(self.flows.values())
+
+
+def ours(bench: Workbench, name: str, recording: Recording) -> Ours:
+    """Make the changelogs of a recording in a new lake, and measure it."""
     pipeline = bench.pipeline(name, recording)
     flows: dict[str, Callable[..., Any]] = {
         "raw": lambda **how: materialize_raw(pipeline, whole(pipeline), **how),
         "entries": lambda **how: materialize_entries(pipeline, whole(pipeline), **how),
         "changelogs": lambda **how: materialize_tables(pipeline, all_windows(pipeline), selection=CHANGELOGS, **how),
     }
-    seconds = {}
+    spent, seconds = 0.0, dict[str, float]()
     for flow, work in flows.items():
-        start = time.perf_counter()
-        work(spark=lambda: bench.spark, progress=lambda _: None)
-        seconds[flow] = time.perf_counter() - start
-    return seconds
+        cpu, seconds[flow] = cost(lambda: work(spark=lambda: bench.spark, progress=lambda _: None))  # noqa: B023  # called here
+        spent += cpu
+    return Ours(seconds, spent)
 
 
 def measure_format(bench: Workbench, chosen: str, *, size: int, turns: int, seed: int) -> dict[str, Any]:
@@ -65,16 +81,18 @@ def measure_format(bench: Workbench, chosen: str, *, size: int, turns: int, seed
     large = bench.record_format("large", chosen, size=size, seed=seed + 2, **where)
     ours(bench, "small_ours", small)
     best: dict[str, float] = {}
+    cpu: list[float] = []
     template: floor.Template | None = None
     for turn in range(turns):
         name = f"ours_{turn}"
-        flows = ours(bench, name, large)
+        taken = ours(bench, name, large)
         pipeline = bench.pipeline(name, large)
         template = template or floor.make_template(pipeline, bench.folder / "template")
         start = time.perf_counter()
         floor.run(bench, f"floor_{turn}", pipeline, template)
-        took = {"ours": sum(flows.values()), "floor": time.perf_counter() - start, **flows}
+        took = {"ours": taken.wall, "floor": time.perf_counter() - start, **taken.flows}
         best = {way: min(seconds, best.get(way, seconds)) for way, seconds in took.items()}
+        cpu.append(taken.cpu)
         print(
             f"{chosen}, turn {turn + 1}: " + ", ".join(f"{way} {seconds:.2f} s" for way, seconds in took.items()),
             flush=True,
@@ -83,7 +101,8 @@ def measure_format(bench: Workbench, chosen: str, *, size: int, turns: int, seed
             shutil.rmtree(Path(bench.lake.warehouse) / folder)
     return {
         "payload_megabytes": round(large.payload / 1e6, 1), "seconds": {way: round(value, 2) for way, value in best.items()},
-        "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1), "load": load(),
+        "cpu": {"ours": round(min(cpu), 2)}, "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1),
+        "load": load(),
     }  # fmt: skip
 
 
@@ -99,12 +118,12 @@ def measure(bench: Workbench, *, tables: int, columns: int, size: int, turns: in
     _compare(bench, known)
     print(f"{'turn':>5} {'ours':>7} {'raw':>6} {'entries':>8} {'changelogs':>11} {'floor':>7} {'plain':>7}  seconds")
     seconds: dict[str, list[float]] = {"ours": [], "floor": [], "plain": []}
-    flows: list[dict[str, float]] = []
+    runs: list[Ours] = []
     template: floor.Template | None = None
     written: dict[str, int] = {}
     for turn in range(turns):
         names = {way: f"{way}_{turn}" for way in seconds}
-        flows.append(ours(bench, names["ours"], large))
+        runs.append(ours(bench, names["ours"], large))
         pipeline = bench.pipeline(names["ours"], large)
         if template is None:
             template = floor.make_template(pipeline, bench.folder / "template")
@@ -113,18 +132,19 @@ def measure(bench: Workbench, *, tables: int, columns: int, size: int, turns: in
         written["floor"] = floor.run(bench, names["floor"], pipeline, template)
         between = time.perf_counter()
         plain_job.run(bench, names["plain"], large, known_tables(pipeline))
-        took = (sum(flows[-1].values()), between - start, time.perf_counter() - between)
+        took = (runs[-1].wall, between - start, time.perf_counter() - between)
         for way, time_taken in zip(seconds, took, strict=True):
             seconds[way].append(time_taken)
-        print(_line(turn, flows[-1], {way: times[-1] for way, times in seconds.items()}), flush=True)
+        print(_line(turn, runs[-1].flows, {way: times[-1] for way, times in seconds.items()}), flush=True)
         for name in names.values():
             shutil.rmtree(Path(bench.lake.warehouse) / name)
-    least = min(flows, key=lambda one: sum(one.values()))
+    least = min(runs, key=lambda one: one.wall)
     best = {way: min(times) for way, times in seconds.items()}
     return {
         "payload_megabytes": round(large.payload / 1e6, 1), "tables": tables, "columns": columns,
         "seconds": {way: round(value, 2) for way, value in best.items()},
-        "flows": {flow: round(value, 2) for flow, value in least.items()},
+        "flows": {flow: round(value, 2) for flow, value in least.flows.items()},
+        "cpu": {"ours": round(min(one.cpu for one in runs), 2)},
         "megabytes_per_second": round(large.payload / best["ours"] / 1e6, 1),
         "megabytes_written": {way: round(value / 1e6, 1) for way, value in written.items()},
         "load": load(),
