@@ -395,7 +395,10 @@ def _registered(
     own: tuple[tuple[str, str], ...] = ()
     if kind is None:
         kind = pipeline.lake_type(table, column.original_type)
-        if known is not None and not _is_remapped(pipeline, table, column, known):
+        # Nearly all of a run's thousands of columns have the one type that they had.
+        is_same = known is not None and (known.original_type, known.type) == (column.original_type, kind)
+        joins = known is not None and (known.own_types or not is_same)
+        if known is not None and joins and not _is_remapped(pipeline, table, column, known):
             found = _typed(pipeline, table, known, {column.original_type: kind})
             kind, own = found.type, found.own_types
     spellings = () if names.source == (names.lake,) else names.source

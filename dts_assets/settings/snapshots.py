@@ -60,7 +60,7 @@ class Snapshots(Part):
         default_factory=Verification, description="How snapshots are compared with the source."
     )
 
-    @property
+    @cached_property  # asked for each column of a run
     def routes(self) -> Routes:
         """The routes from source tables to lake tables."""
         return self._routes.with_sets if self._by_set else self._routes
@@ -73,6 +73,7 @@ class Snapshots(Part):
         """Return the settings of a source that turned out to be a TDSQL, whose messages tell their sets."""
         made = self.model_copy()
         made._by_set = True
+        made.__dict__.pop("routes", None)  # a copy has what was asked for already
         return made
 
     def snapshot_columns(self, table: TableId) -> tuple[str, ...]:

@@ -270,6 +270,18 @@ def test_a_type_that_values_taught_stays_when_its_table_is_met_again(tmp_path: P
     assert not widen_unsigned(pipeline, [TaughtType(ITEMS, "n", LARGE)])
 
 
+def test_a_column_with_its_one_type_is_asked_for_once(tmp_path: Path) -> None:
+    """The time of a run over a thousand tables is that of their columns."""
+    rows = [shape(0, 0, 10, LARGE), shape(0, 1, 50, LARGE)]
+    pipeline, asked = of_mysql(tmp_path / "registry.json", rows), list[str]()
+    register_shapes(pipeline, stored_shapes(rows[:1]))
+    settings: Any = pipeline.settings
+    settings.mapped_type = lambda _, original, __: asked.append(original)
+    register_shapes(pipeline, stored_shapes(rows[1:]))
+    assert asked == [LARGE]
+    assert known_tables(pipeline) == {ITEMS: (Column("n", "bigint", False),)}
+
+
 def test_a_lost_registry_knows_what_values_taught(tmp_path: Path) -> None:
     rows = [shape(0, 0, 10, LARGE)]
     assert known_tables(of_mysql(tmp_path / "r.json", rows, taught='{"n": ["bigint(20)"]}')) == TAUGHT
