@@ -51,21 +51,21 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
     """
     if rules is None or not rules.merge_judges or not has_key(columns):
         return None
-    told = rules.filter_columns
     found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
     clause = misfit(found.rows, {column.name: column.type for column in columns})
     if rules.eras:
         clause = "a statement renamed a column of its row filter, and some images lack columns"
-    were = {same_name(column.name): column.type for column in told}
+    # No change before a statement may have told the column that it renames later.
+    told = {same_name(column.name): column for column in (*found.filter_columns, *rules.filter_columns)}
     for column in found.filter_columns if clause is None else ():
-        was = were[same_name(column.name)]
+        was = told[same_name(column.name)].type
         if column.type != was and not {column.type, was} <= _WHOLE_NUMBERS:
             clause = (
                 f"its row filter looks at {column.name}, which is {column.type} in its rows and {was} in its changes"
             )
-    return StoredFilter(found.rows, tuple(column.lake_names for column in told), clause)
+    return StoredFilter(found.rows, tuple(column.lake_names for column in told.values()), clause)
 
 
 def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:

@@ -367,3 +367,30 @@ def test_a_name_that_comes_behind_a_moment_is_no_matter_of_its_rows(tmp_path: Pa
         assert (row["id"], row["region"], row["old"]) == (1, "eu", "x")
     found = tables_at(harness.pipeline, AtPosition(None, *behind), tmp_path / "behind")
     assert "a statement renamed a column of its row filter, and some images lack" in found.failed[ITEMS].reason
+
+
+@pytest.mark.more(after=1)
+@pytest.mark.parametrize("sent", ["no change", "changes without it"])
+def test_a_moment_before_any_change_with_the_filters_column(tmp_path: Path, sent: str) -> None:
+    """A statement renames the column before an event has it; the columns of the moment come from its CREATE TABLE."""
+    source = Sold()
+    sql = "CREATE TABLE items (id INT PRIMARY KEY, region VARCHAR(80) DEFAULT 'eu', old VARCHAR(80))"
+    place = source.source.transaction(source.at(0), Ddl(sql))
+    if sent != "no change":
+        row = {"id": 1, "region": ABSENT, "old": "x"}
+        place = source.source.transaction(source.at(0), Dml(source.table, [(None, row)]))
+    source.source.checkpoint(border(0) + 500 * SECOND)
+    source.source.transaction(source.at(1), Ddl("TRUNCATE TABLE items"))
+    source.source.rows["items"].clear()
+    source.rename(1, region="area")
+    source.put(1, id=3, area="eu", old="us")
+    lacks = {"id": 3, "area": ABSENT, "old": ABSENT}, {"id": ABSENT, "area": "us", "old": ABSENT}
+    source.source.transaction(source.at(1), Dml(source.table, [lacks]))
+    source.source.checkpoint(border(1) + 500 * SECOND)
+    source.source.checkpoint(border(2) + 500 * SECOND)
+    harness = made(source, tmp_path, (), "region = 'eu'")
+    assert not harness.pipeline.ledger.paused_tables()
+    found = tables_at(harness.pipeline, AtPosition(None, *place), tmp_path / "moment")
+    assert not found.failed
+    rows = found.tables[ITEMS].scan().to_arrow().to_pylist() if ITEMS in found.tables else []
+    assert [(row["id"], row["region"]) for row in rows] == ([] if sent == "no change" else [(1, "eu")])
