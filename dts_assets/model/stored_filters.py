@@ -49,12 +49,14 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
 
     ``columns`` are those of the merged table. Its rows may have got other values or types than their changes told, by statements.
     """
-    if rules is None or not rules.merge_judges or not has_key(columns):
+    if rules is None or not rules.merge_judges:
         return None
     found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
     clause = misfit(found.rows, {column.name: column.type for column in columns})
+    if not has_key(columns):
+        clause = "no primary key finds the row that it changes"
     if rules.eras:
         clause = "a statement renamed a column of its row filter, and some images lack columns"
     # No change before a statement may have told the column that it renames later.

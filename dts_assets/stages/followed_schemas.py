@@ -23,14 +23,19 @@ from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
-from dts_assets.stages.value_paths import TextByRule, ValuePath, default_path, no_text, own_type, value_paths
-from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
-from dts_assets.wire.ddl.literals import text_literal
+from dts_assets.stages.value_paths import (
+    TextByRule,
+    ValuePath,
+    default_path,
+    inserted_text,
+    no_text,
+    own_type,
+    value_paths,
+)
 from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
-from dts_assets.wire.ddl.told_schemas import ToldColumn
 
 Fields = Mapping[str, tuple[str, ...]]
 """The names of a source table's columns in a changelog, by their names without case."""
@@ -153,8 +158,11 @@ class FollowedTable:
     @property
     def has_defaults(self) -> bool:
         """True if inserts that lack a column may have a default that is known."""
+        schemas = [state.schema for state in self.states if state.schema is not None]
         return any(
-            _default_of(one)[1] is not None for state in self.states if state.schema for one in state.schema.columns
+            inserted_text(one, is_key=schema.has_in_key(one))[1] is not None
+            for schema in schemas
+            for one in schema.columns
         )
 
     @property
@@ -220,7 +228,9 @@ class FollowedTable:
                 flat_name(one.name),
                 self.mapped.get(place, one.type),
                 one.is_key,
-                *_default_of(schema.column(source), self.by_rule if source in self.shown_otherwise else None),
+                *inserted_text(
+                    schema.column(source), self.by_rule if source in self.shown_otherwise else None, is_key=one.is_key
+                ),
                 *self._place_of(place),
             )
             for place, (source, one) in enumerate(zip(self.names, keyed, strict=True))
@@ -297,22 +307,13 @@ class FollowedTable:
     def _default(self, number: int, path: ValuePath) -> ValuePath | None:
         schema = self.states[number].schema
         column = None if schema is None or path.origin is None else schema.column(path.origin)
-        default = None if column is None else default_path(column, path)
+        default = (
+            None if column is None or schema is None else default_path(column, path, is_key=schema.has_in_key(column))
+        )
         if default is None or column is None or column.name not in self.shown_otherwise:
             return default
         made = default.by_rule(self.by_rule)
         return made if made.has_steps else None
-
-
-def _default_of(column: SchemaColumn | None, by_rule: TextByRule | None = None) -> tuple[str, str | None]:
-    """Return a type and a default; under a rule those of the text that it makes."""
-    if column is None or isinstance(column, ToldColumn) or column.default is None:
-        return "", None
-    if by_rule is None:
-        return column.type, column.default
-    fill, value = fill_of_default(column.default, column.type)
-    made = by_rule(column, value) if fill is Fill.VALUE and value is not None else None
-    return ("", None) if made is None else ("longtext", text_literal(made))
 
 
 def unchanged_columns(

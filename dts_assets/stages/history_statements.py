@@ -265,7 +265,8 @@ def with_defaults(states: Sequence[SchemaState], history: HistoryColumns) -> Fol
         defaults: list[ValuePath | None] = [*none]
         for column in () if state.schema is None else state.schema.columns:
             place = places.get(folded(column.name))
-            default = None if place is None else default_path(column, ValuePath(column.name))
+            is_key = state.schema is not None and state.schema.has_in_key(column)
+            default = None if place is None else default_path(column, ValuePath(column.name), is_key=is_key)
             if place is not None and default is not None:
                 default = history.way(column, default, place)
                 defaults[place] = default if default.has_steps else None  # a rule may know none

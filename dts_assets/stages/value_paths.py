@@ -25,7 +25,8 @@ from dts_assets.stages.sql_text import with_nulls
 from dts_assets.stages.value_keeping import keeps_values
 from dts_assets.wire.columns.casts import arrow_type, clocks_in, parse
 from dts_assets.wire.columns.lake_texts import held_as, read_back
-from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default
+from dts_assets.wire.ddl.column_definitions import Fill, fill_of_default, fill_of_insert, is_number
+from dts_assets.wire.ddl.literals import text_literal
 from dts_assets.wire.ddl.schema_changes import ColumnAdded, ColumnModified, ColumnsRenamed
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn
@@ -135,11 +136,45 @@ class ValuePath:
         return ValuePath(None, first=ValueStep(ColumnAdded(_NO_TABLE, column, None, Fill.VALUE, made), None))
 
 
-def default_path(column: SchemaColumn, path: ValuePath) -> ValuePath | None:
-    """Return the way of a column's default to the end of a path; None without a known value."""
-    if column.default is None or isinstance(column, ToldColumn):
-        return None
-    fill, value = fill_of_default(column.default, column.type)
+def inserted_fill(column: SchemaColumn, *, is_key: bool = False) -> tuple[Fill, str | None]:
+    """Return the kind of value that inserts give a column which they leave out, and the value.
+
+    A column that takes no NULL and has no default has the zero of its type: a strict server takes no such insert ("Data Type
+    Default Values" in MySQL's manual). Inserts send all columns of a primary key.
+    """
+    if isinstance(column, ToldColumn):
+        return Fill.UNKNOWN, None
+    if column.default is not None:
+        return fill_of_default(column.default, column.type)
+    if column.nullable:
+        return Fill.NULL, None
+    kind = server_type(column)
+    if kind is None or is_key or column.generated or column.auto_increment:
+        return Fill.UNKNOWN, None
+    return fill_of_insert(column.type, kind.labels)
+
+
+def inserted_text(
+    column: SchemaColumn | None, by_rule: TextByRule | None = None, *, is_key: bool
+) -> tuple[str, str | None]:
+    """Return a type and the SQL text of the value that inserts give, as a snapshot keeps them.
+
+    Under a rule they are those of the text that it makes. None stands for a value that is not known, and for NULL.
+    """
+    fill, value = (Fill.NULL, None) if column is None else inserted_fill(column, is_key=is_key)
+    if column is not None and column.default is not None and by_rule is None and not isinstance(column, ToldColumn):
+        return column.type, column.default
+    if column is None or fill is not Fill.VALUE or value is None:
+        return "", None
+    if by_rule is None:
+        return column.type, value if is_number(value) else text_literal(value)
+    made = by_rule(column, value)
+    return ("", None) if made is None else ("longtext", text_literal(made))
+
+
+def default_path(column: SchemaColumn, path: ValuePath, *, is_key: bool = False) -> ValuePath | None:
+    """Return the way of a value of inserts to the end of a path; None without one."""
+    fill, value = inserted_fill(column, is_key=is_key)
     if fill is not Fill.VALUE:
         return None
     added = ColumnAdded(_NO_TABLE, column, None, fill, value)

@@ -16,7 +16,7 @@ from tests.flows.harness import Bench, Harness
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import SECOND, insert, items, open_short, short_source
-from tests.flows.source import Dml, Source
+from tests.flows.source import Ddl, Dml, Source
 from tests.flows.source_tables import ABSENT, Row
 from tests.flows.test_moved_rows import NAMES, Contents, Life, found
 from tests.tiers import chosen
@@ -218,3 +218,41 @@ def assert_counts(harness: Harness) -> None:
     stored = harness.rows("changelog", "bank", "places")
     assert sum(row["kept"] for row in counts) == len(stored)
     assert sum({"after.n", "after.note"} <= {*row["absent"]} for row in stored) > 3  # nobody can judge these alone
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("keyed", [True, False], ids=["with a key", "without a key"])
+def test_rows_that_come_to_a_history_are_judged_by_their_key_or_its_table_stands_still(
+    keyed: bool, tmp_path: Path
+) -> None:
+    """A statement drops the key, or not, before the table gets another name; an earlier update lacks the filter's column."""
+    source = short_source(items())
+    table = source.tables["items"]
+    source.transaction(border(0) + SECOND, Ddl("CREATE TABLE items (id INT PRIMARY KEY, n INT, note VARCHAR(20))"))
+    source.transaction(border(0) + 2 * SECOND, Dml(table, [(None, {"id": 1, "n": 1, "note": "a"})]))
+    source.transaction(border(0) + 3 * SECOND, Dml(table, [(None, {"id": 2, "n": 2, "note": "b"})]))
+    for number in (1, 2):
+        sent = {"id": number, "n": ABSENT, "note": ABSENT}, {"id": ABSENT, "n": ABSENT, "note": "new"}
+        source.transaction(border(0) + (3 + number) * SECOND, Dml(table, [sent]))
+    if not keyed:
+        source.transaction(border(0) + 6 * SECOND, Ddl("ALTER TABLE items DROP PRIMARY KEY"))
+    source.transaction(border(0) + 7 * SECOND, Ddl("RENAME TABLE items TO goods"))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "came"), tmp_path / "capture", source.messages, windows=1,
+        rows={"bank.*": "n <> 1"}, history=["*"],
+    )  # fmt: skip
+    harness.all()
+    harness.settle()
+    paused = {str(one.table): one.reason for one in harness.pipeline.ledger.paused_tables()}
+    if keyed:
+        assert not paused
+        found = [
+            (row["id"], row["note"]) for row in harness.rows("history", "bank", "goods") if row["_valid_to"] is None
+        ]
+        assert found == [(2, "new")]
+    else:
+        assert [*paused] == ["bank.goods"]
+        assert "lacks a column of its row filter, and no primary key finds the row" in paused["bank.goods"]
+        assert not harness.rows("history", "bank", "goods")

@@ -120,6 +120,12 @@ class Past:
                 if not moment.sql.startswith(("CREATE TABLE", "SET ", "DELETE")) and words & set(RULED):
                     found.touched |= words
                 renamed += re.findall(r"(?:RENAME COLUMN|CHANGE) (\w+) (?:TO )?(\w+)", moment.sql)
+        named = set[str]()
+        new = set(RULED)
+        while new:  # a statement gives values that were under a rule another name, and another one later
+            named |= new
+            new = {folded(to) for name, to in renamed if folded(name) in new} - named
+        found.touched |= named - set(RULED)
         now = {"secret"}
         while now:
             found.left_out |= now

@@ -115,6 +115,7 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
         ),
         # docs/rules.md: a merge cannot judge a stored row by a column that has another name there
         ("filters of partial images", F.MINIMAL in case.features, "and some images lack columns"),
+        ("filters of partial images", F.MINIMAL in case.features, "no primary key finds the row"),
     )
     return next((label for label, may_be, words in known if may_be and words in reason), "")
 

@@ -251,10 +251,12 @@ def test_a_filter_fits_the_rows_that_stand_or_says_why_not() -> None:
     assert other.clause == "its row filter looks at at, which is string in its rows and timestamp in its changes"
 
 
-def test_no_merge_judges_bags_nor_tables_without_a_filter() -> None:
+def test_no_merge_judges_tables_without_a_filter_nor_rows_without_a_key() -> None:
     assert stored_filter(None, COLUMNS) is None
     assert stored_filter(table_rules(COLUMNS, {"note": ColumnRule(RuleKind.DROP)}.get, None), COLUMNS) is None
-    assert stored_filter(rules_of(), [replace(one, is_key=False) for one in COLUMNS]) is None
+    bag = stored_filter(rules_of(), [replace(one, is_key=False) for one in COLUMNS])
+    assert bag is not None
+    assert bag.clause == "no primary key finds the row that it changes"
     dropped = rules_of(amount=ColumnRule(RuleKind.DROP))
     assert stored_filter(dropped, dropped.stored) is None
 

@@ -30,6 +30,8 @@ _ZERO = {
 Dates depend on the server's mode.
 """
 
+_ZERO_OF_TIME = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "year": "0000"}
+
 _NOW = re.compile(r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*\d?\s*\))?", re.I)
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?", re.I)
 _BEGUN_NUMBER = re.compile(r"\.|(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d*)?", re.I)
@@ -202,3 +204,17 @@ def fill_without_default(type_text: str, labels: Sequence[str]) -> tuple[Fill, s
     if name == "binary":
         return Fill.VALUE, with_zero_bytes("", type_text)
     return (Fill.VALUE, _ZERO[name]) if name in _ZERO else (Fill.UNKNOWN, None)
+
+
+def fill_of_insert(type_text: str, labels: Sequence[str]) -> tuple[Fill, str | None]:
+    """Return the value of a NOT NULL column without a default where an insert leaves it out.
+
+    A TIMESTAMP may have the time of the insert instead, by a setting of the server. ``labels`` are those of an enum.
+
+    Raises:
+        Unreadable: the type is one that no server has.
+    """
+    zero = _ZERO_OF_TIME.get(type_name(type_text))
+    if zero is not None:
+        return Fill.VALUE, stored_default(zero, type_text, quoted=True)
+    return fill_without_default(type_text, labels)

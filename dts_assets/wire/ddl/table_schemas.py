@@ -102,6 +102,10 @@ class TableSchema:
         wanted = folded(name)
         return next((column for column in self.columns if folded(column.name) == wanted), None)
 
+    def has_in_key(self, column: SchemaColumn) -> bool:
+        """Return whether a column belongs to the primary key."""
+        return folded(column.name) in map(folded, self.key)
+
     def doubted(self, reason: str) -> TableSchema:
         """Return the same table, not proven any more; the first reason stays."""
         return self if self.doubt is not None else replace(self, doubt=reason)

@@ -266,6 +266,42 @@ def test_an_insert_of_a_minimal_image_has_the_defaults_of_its_table(recorder: Li
     assert_followed(made(life, tmp_path), life)
 
 
+ZEROS = (
+    "int", "bigint unsigned", "decimal(10,2)", "float", "double", "bit(3)", "year", "varchar(9)", "char(3)", "text",
+    "varbinary(9)", "binary(3)", "blob", "enum('x','y')", "set('x','y')", "date", "datetime", "datetime(3)", "time", "time(6)",
+)  # fmt: skip
+"""Types whose columns have a value where they take no NULL and have no default."""
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("history", [(), ("*",)], ids=["snapshots", "histories"])
+def test_an_insert_of_a_minimal_image_has_the_zero_of_columns_without_a_default(
+    recorder: LifeRecorder, history: Sequence[str], tmp_path: Path
+) -> None:
+    """A server that is not strict takes inserts that leave such columns out, before a statement and after it."""
+    columns = ", ".join(f"c{place} {kind} NOT NULL" for place, kind in enumerate(ZEROS))
+    script = (
+        f"CREATE TABLE t (id INT PRIMARY KEY, n INT, {columns})",
+        "SET STATEMENT sql_mode = '' FOR INSERT IGNORE INTO t (id) VALUES (1)", 1,
+        "ALTER TABLE t ADD e INT NOT NULL, MODIFY c0 varchar(20) NOT NULL, RENAME COLUMN c3 TO f3",
+        "SET STATEMENT sql_mode = '' FOR INSERT IGNORE INTO t (id, n) VALUES (2, 2)", 2,
+        "UPDATE t SET n = 3", "SET STATEMENT sql_mode = '' FOR INSERT IGNORE INTO t (id, c1) VALUES (3, 9)",
+    )  # fmt: skip
+    life = recorded_script(recorder, script, image="MINIMAL")
+    harness = made(life, tmp_path, history=history)
+    assert not assert_followed(harness, life).counts["not known"]
+    ((table, _),) = life.moments[-1].tables.items()
+    of = {row["id"]: row for row in harness.rows("snapshot", *table.path)}
+    assert of[2]["c15"] is None
+    assert ("c15", "0000-00-00") in of[2]["_invalid"]
+    assert [of[number]["e"] for number in (1, 2, 3)] == [0, 0, 0]
+    for row in harness.rows("history", *table.path) if history else ():
+        if row["_valid_to"] is None:
+            assert {name: row[name] for name in of[1].keys() & row.keys() if not name.startswith("_")} == {
+                name: value for name, value in of[row["id"]].items() if not name.startswith("_")
+            }
+
+
 def as_snapshots(tables: dict[TableId, Held]) -> dict[TableId, pa.Table]:
     """Snapshots as they should be."""
     found = {}
