@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dts_assets.flows.known_tables import known_sources, known_tables, source_types
+from dts_assets.flows.known_tables import known_sources, known_tables, ruled_tables, source_types
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
 from dts_assets.flows.schema_history import RULES, ledger_rows, related_tables, told_by_events
@@ -26,6 +26,7 @@ from dts_assets.model.positions import SourcePosition
 from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.model.tables import TableId
 from dts_assets.planning.copied_tables import copies_in_force
+from dts_assets.planning.kept_positions import first_lacking, kept_positions
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.followed_schemas import FollowedTable, followed_table
 from dts_assets.stages.history_statements import (
@@ -52,7 +53,7 @@ from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.value_paths import TextByRule
 from dts_assets.wire.ddl.schema_history import SchemaState, SourceStatement, schema_history
 from dts_assets.wire.ddl.set_histories import NO_HISTORIES, Histories, histories_by_set
-from dts_assets.wire.ddl.table_schemas import SchemaColumn
+from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 from dts_assets.wire.ddl.told_schemas import ToldColumn, ToldShapes, types_alike
 
 
@@ -103,31 +104,26 @@ class FollowedTables:
         found = self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
         if found is None:
             return None
+        names = {source, *(one.table for one in found.origins)}
         return replace(
             found,
             proven_at=self._copied_at(source, frontier),
             left_out=self._lacked_rows(table, source, found.origins, self._histories(frontier)),
-            kept=self._kept({source, *(one.table for one in found.origins)}, frontier),
+            kept=kept_positions(self._ledger_rows[1], names, frontier),
+            in_part=self._in_part(table, names, frontier),
         )
 
-    def _kept(
-        self, tables: Collection[TableId], frontier: Frontier
-    ) -> tuple[tuple[SourcePosition, SourcePosition], ...]:
-        """Return the first and last positions of the changes that were kept of some tables.
-
-        Each pair is of one list of columns in one window of the frontier.
-        """
-        found: list[tuple[SourcePosition, SourcePosition]] = []
-        for row in self._ledger_rows[1]:
-            if row.table not in tables or not row.kept:
-                continue
-            if frontier.window is None or row.window_start > frontier.window:
-                continue
-            if row.lists:
-                found += [(one.first, one.last) for one in row.lists]
-            elif row.first_position is not None and row.last_position is not None:
-                found.append((row.first_position, row.last_position))
-        return tuple(found)
+    def _in_part(
+        self, table: TableId, names: Collection[TableId], frontier: Frontier
+    ) -> tuple[SourcePosition, frozenset[str]] | None:
+        """Return since when rows may have come into a row filter without all columns, and its columns."""
+        if self.pipeline.settings.row_filter(table) is None:
+            return None
+        rules, since = (
+            ruled_tables(self.pipeline, [table]).get(table),
+            first_lacking(self._ledger_rows[1], names, frontier),
+        )
+        return None if rules is None or since is None else (since, frozenset(map(folded, rules.looked_at)))
 
     def _lacked_rows(
         self, table: TableId, source: TableId, origins: Sequence[RowOrigin], histories: Histories
@@ -209,7 +205,8 @@ class FollowedTables:
                     shards[routes.shard(source)] = replace(
                         found,
                         proven_at=self._copied_at(source, frontier),
-                        kept=self._kept({table}, frontier),
+                        kept=kept_positions(self._ledger_rows[1], {table}, frontier),
+                        in_part=self._in_part(table, {table}, frontier),
                         left_out=self._lacked_rows(table, source, found.origins, histories[source.source_set]),
                     )
                     if states[-1].schema is None:

@@ -20,7 +20,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.stages.altered_rows import is_unknown
 from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.key_parts import KeyPart, key_parts
-from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns
+from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns, with_kept
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.value_paths import (
@@ -32,7 +32,7 @@ from dts_assets.stages.value_paths import (
     own_type,
     value_paths,
 )
-from dts_assets.wire.ddl.schema_changes import ColumnDropped, ColumnModified, TableCreated
+from dts_assets.wire.ddl.schema_changes import ColumnModified
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.schema_news import doubt_of
 from dts_assets.wire.ddl.table_schemas import Family, SchemaColumn, TableSchema, folded
@@ -49,14 +49,15 @@ class FollowedTable:
     names that a changelog may have for it. ``names`` are their names at the source. ``fields`` has the names in the changelog of
     each state for every column of any schema, by its name without case. Values of columns in ``shown_otherwise`` go through no
     statement, because a rule or a setting has made them others. ``origins`` are the changelogs with the changes of its rows, and
-    ``moved_rows`` is a digest of the changes under other names.
-    By a ``policy`` a snapshot may have columns that the source dropped, whose name there is empty, and ``mapped`` ones, whose
-    values are texts in a map: it has their own lake types by their places. ``proven_at`` is the position of the last copy of the
-    table: columns and rows were those of the source there, whatever statements before it did. ``left_out`` has the position at
-    which rows came from a name whose row filter had left some out, and a sentence that says so. ``ruled`` has the columns of each
-    state whose values have passed a rule, as fingerprints by names without case; none where there are no rules. ``zone`` is that
-    of wall clocks which a setting makes instants. ``kept`` has the first and last position of each window's changes, which tell
-    whether a statement found rows; None where they are not known. ``by_rule`` gives a default as the rule of its column makes it.
+    ``moved_rows`` is a digest of the changes under other names. By a ``policy`` a snapshot may have columns that the source
+    dropped, whose name there is empty, and ``mapped`` ones, whose values are texts in a map: it has their own lake types by their
+    places. ``proven_at`` is the position of the last copy of the table: columns and rows were those of the source there, whatever
+    statements before it did. ``left_out`` has the position at which rows came from a name whose row filter had left some out, and
+    a sentence that says so. ``ruled`` has the columns of each state whose values have passed a rule, as fingerprints by names
+    without case; none where there are no rules. ``in_part`` has the first position at which rows may have come into the row
+    filter without all their columns, and the columns of the filter without case. ``zone`` is that of wall clocks which a setting
+    makes instants. ``kept`` has the first and last position of each window's changes, which tell whether a statement found rows;
+    None where they are not known. ``by_rule`` gives a default as the rule of its column makes it.
     """
 
     states: tuple[SchemaState, ...]
@@ -70,6 +71,7 @@ class FollowedTable:
     moved_rows: str = ""
     proven_at: SourcePosition | None = None
     left_out: tuple[SourcePosition, str] | None = None
+    in_part: tuple[SourcePosition, frozenset[str]] | None = None
     ruled: tuple[Mapping[str, str], ...] = ()
     zone: str = ""
     kept: tuple[tuple[SourcePosition, SourcePosition], ...] | None = None
@@ -97,6 +99,8 @@ class FollowedTable:
                 found = self._not_found_by(number, ruled, "have passed another rule")
             if found is None and lost:
                 found = self._not_found_by(number, lost, "are not known in its new type")
+            if found is None and number > created and (unsent := self._unsent_columns(number)):
+                found = self._not_found_by(number, unsent, "are not known in rows that came into its row filter")
             if found is not None:
                 return f"{state.position}: {found}"
         if self.left_out is not None and (self.proven_at is None or self.proven_at < self.left_out[0]):
@@ -130,6 +134,20 @@ class FollowedTable:
             and path.origin is not None
             and (folded(path.origin) in before or any(is_unknown(one.change) for one in path.steps))
         )
+
+    def _unsent_columns(self, number: int) -> frozenset[str]:
+        """Return the columns of a state with another key that rows in the filter may lack, without case.
+
+        They have the columns of the filter, and of the key before.
+        """
+        schema, before = self.states[number].schema, self.states[number - 1].schema
+        if self.in_part is None or self.states[number].position <= self.in_part[0] or schema is None or before is None:
+            return frozenset()
+        known = self.in_part[1] | set(map(folded, before.key))
+        paths = value_paths(self.states, number - 1, number, schema.names)[0]
+        origins = {folded(name): folded(path.origin) for name, path in paths.items() if path.origin is not None}
+        same_key = [origins.get(folded(one)) for one in schema.key] == [*map(folded, before.key)]
+        return frozenset() if same_key else frozenset(name for name, origin in origins.items() if origin not in known)
 
     def _not_found_by(self, number: int, columns: Collection[str], why: str) -> str | None:
         """Return why no change finds some rows of before a state by some columns; None where changes do."""
@@ -360,7 +378,7 @@ def followed_table(
             None where there are no rules.
     """
     there = [one for one in rows.states if one.state.schema is not None]
-    known = tuple(_with_kept(one.state for one in there))
+    known = tuple(with_kept(one.state for one in there))
     if not known or known[-1].schema is None or not known[-1].schema.columns:
         return None
     if table.schema and _differ_in_case_only(known):
@@ -424,22 +442,3 @@ def _column(one: SchemaColumn, schema: TableSchema, kind: str, there: Column | N
     spellings = (*(other for other in reversed(stored) if other != name), name) if stored not in ((), (name,)) else ()
     is_key = folded(one.name) in map(folded, schema.key)
     return Column(name, kind, is_key, spellings, holds_documents=one.type == DOCUMENT_TYPE)
-
-
-def _with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
-    """Yield states with columns that events told no more, though no statement dropped them."""
-    kept, before = dict[str, SchemaColumn](), None
-    for state in states:
-        schema = state.schema
-        assert schema is not None, "the caller leaves states without a table out"
-        if state.statement is None and before is not None:
-            kept |= {folded(one.name): replace(one, nullable=True) for one in before.columns}
-        for change in state.changes:
-            if isinstance(change, TableCreated):
-                kept.clear()
-            elif isinstance(change, ColumnDropped):
-                kept.pop(folded(change.name), None)
-        for name in [name for name in kept if schema.column(name) is not None]:
-            del kept[name]
-        before = replace(schema, columns=(*schema.columns, *kept.values()))
-        yield replace(state, schema=before)

@@ -5,12 +5,12 @@ A column is followed over its names. One that a statement drops and another adds
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dts_assets.model.schema_policies import SchemaPolicy
 from dts_assets.stages.value_paths import value_paths
-from dts_assets.wire.ddl.schema_changes import TableCreated
+from dts_assets.wire.ddl.schema_changes import ColumnDropped, TableCreated
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, TableSchema, folded
 
@@ -105,3 +105,22 @@ def _frozen(states: Sequence[SchemaState], first: int, now: TableSchema) -> tupl
     )
     new = (PlacedColumn(one.name, one, is_new=True) for one in now.columns if folded(one.name) not in own)
     return (*mine, *new)
+
+
+def with_kept(states: Iterable[SchemaState]) -> Iterable[SchemaState]:
+    """Yield states with columns that events told no more, though no statement dropped them."""
+    kept, before = dict[str, SchemaColumn](), None
+    for state in states:
+        schema = state.schema
+        assert schema is not None, "the caller leaves states without a table out"
+        if state.statement is None and before is not None:
+            kept |= {folded(one.name): replace(one, nullable=True) for one in before.columns}
+        for change in state.changes:
+            if isinstance(change, TableCreated):
+                kept.clear()
+            elif isinstance(change, ColumnDropped):
+                kept.pop(folded(change.name), None)
+        for name in [name for name in kept if schema.column(name) is not None]:
+            del kept[name]
+        before = replace(schema, columns=(*schema.columns, *kept.values()))
+        yield replace(state, schema=before)
