@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dts_assets.errors import DtsAssetsError
+from dts_assets.errors import DtsAssetsError, LakeTableError
 from dts_assets.errors.origins import concerns_table
 from dts_assets.errors.tables import SharedFaultError
 from dts_assets.model.tables import TableId
@@ -71,7 +71,9 @@ def fault_at(layer: str, error: Exception) -> Fault:
     """
     if not concerns_table(error):
         raise error
-    return Fault(layer, fault_of(error), str(error) if isinstance(error, DtsAssetsError) else "")
+    # Without a way out of its own such an error is a fault of ours, which may be one of all tables.
+    is_own = isinstance(error, LakeTableError) and error.way_out != LakeTableError.way_out
+    return Fault(layer, fault_of(error), str(error) if isinstance(error, DtsAssetsError) else "", is_own)
 
 
 def refuse_shared(

@@ -23,11 +23,13 @@ class Fault:
     """A failed step of one table.
 
     ``layer`` is the layer of the step, ``place`` the kind and the place of the error, ``sentence`` its text if it is of our tree.
+    ``is_own`` says that the table's settings or statements cause it, so that it stays when the run is repeated.
     """
 
     layer: str
     place: str
     sentence: str = ""
+    is_own: bool = False
 
     @property
     def reason(self) -> str:
@@ -38,9 +40,10 @@ class Fault:
 def shared_fault(tried: Collection[TableId], faults: Mapping[TableId, Fault]) -> Fault | None:
     """Return the fault that all tables of a step share; None if tables have faults of their own.
 
-    ``tried`` are the tables that the step had work for. A single table shares its fault with none.
+    ``tried`` are the tables that the step had work for. A single table shares its fault with none. Nor do tables whose settings
+    or statements cause it: one row filter may be of all of them.
     """
-    found = [faults[table] for table in tried if table in faults]
+    found = [faults[table] for table in tried if table in faults and not faults[table].is_own]
     one_place = len({fault.place for fault in found}) == 1
     return found[0] if len(tried) > 1 and len(found) == len(tried) and one_place else None
 

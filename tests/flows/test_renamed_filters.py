@@ -394,3 +394,28 @@ def test_a_moment_before_any_change_with_the_filters_column(tmp_path: Path, sent
     assert not found.failed
     rows = found.tables[ITEMS].scan().to_arrow().to_pylist() if ITEMS in found.tables else []
     assert [(row["id"], row["region"]) for row in rows] == ([] if sent == "no change" else [(1, "eu")])
+
+
+@pytest.mark.more(after=1)
+def test_all_tables_with_one_filter_that_cannot_be_used_stand_still_and_stop_no_run(tmp_path: Path) -> None:
+    """Each has its own reason, though all fail at one place."""
+    fields = [Field("id", INT, True), Field("region", TEXT), Field("old", TEXT)]
+    source = short_source(*(Table(name, [*fields]) for name in ("items", "goods")))
+    for number, table in enumerate(source.tables.values()):
+        at = border(0) + (1 + 9 * number) * SECOND
+        source.transaction(at, Dml(table, [(None, {"id": 1, "region": "eu", "old": "x"})]))
+        source.transaction(at + SECOND, Ddl(f"ALTER TABLE {table.name} RENAME COLUMN region TO area"))
+        table.columns[1] = Field("area", TEXT)
+        source.rows[table.name] = {(1,): {"id": 1, "area": "eu", "old": "x"}}
+        lacks = {"id": 1, "area": ABSENT, "old": ABSENT}, {"id": ABSENT, "area": ABSENT, "old": "y"}
+        source.transaction(at + 2 * SECOND, Dml(table, [lacks]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.checkpoint(border(1) + 300 * SECOND)
+    harness = open_short(
+        bench_in_process(tmp_path, "both"), tmp_path / "capture", source.messages, windows=1, rows={"bank.*": "region = 'eu'"}
+    )  # fmt: skip
+    harness.all()
+    harness.settle()
+    paused = {one.table.table: one.reason for one in harness.pipeline.ledger.paused_tables()}
+    assert paused.keys() == {"items", "goods"}
+    assert all("and some images lack columns" in reason for reason in paused.values())

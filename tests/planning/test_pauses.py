@@ -41,6 +41,9 @@ def test_a_fault_that_all_tables_share_is_no_tables_fault() -> None:
     assert shared_fault([ONE, TWO], {ONE: here}) is None
     assert shared_fault([ONE], {ONE: here}) is None, "a subscription of one table"
     assert shared_fault([], {}) is None
+    asked = replace(here, is_own=True)
+    assert shared_fault([ONE, TWO], {ONE: asked, TWO: asked}) is None, "one filter of both tables"
+    assert shared_fault([ONE, TWO], {ONE: asked, TWO: here}) is None
 
 
 def test_a_table_that_stands_still_keeps_its_first_pause() -> None:
