@@ -19,10 +19,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="after which no further case is begun (default 10)")
     parser.add_argument("--length", type=int, default=LENGTH, help=f"statements of a life (default {LENGTH})")
     parser.add_argument("--features", help="only these features in every case: merge,failover")
+    parser.add_argument(
+        "--always", default="", help="these features in every case, beside those that are drawn: filter,minimal"
+    )
     parser.add_argument("--go-on", action="store_true", help="do not end at the first finding")
     parser.add_argument("--as-found", action="store_true", help="do not make a finding smaller")
     chosen = parser.parse_args()
     features = None if chosen.features is None else frozenset(map(Feature, chosen.features.split(",")))
+    always = [Feature(one) for one in chosen.always.split(",") if one]
     lacking = {NEEDS[one] for one in features or () if one in NEEDS} - (features or frozenset())
     if lacking:
         parser.error(f"--features: {', '.join(sorted(lacking))} has to be among them")
@@ -34,7 +38,7 @@ def main() -> int:
     with life_recorder() as recorder:
         seed = chosen.seed
         while cases == 0 or time.monotonic() - began < 60 * chosen.minutes:
-            case = drawn_case(recorder, seed, length=chosen.length, features=features)
+            case = drawn_case(recorder, seed, length=chosen.length, features=features, always=always)
             say(
                 f"seed {seed}: {', '.join(sorted(case.features))}; {len(case.said)} statements, {len(case.steps)} steps"
             )

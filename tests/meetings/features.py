@@ -92,13 +92,13 @@ FILTERED: Final = ("f", "f_two", "f_three")
 """The names that statements give to the column of the filter; a table has one of them."""
 
 
-def drawn(random: Random) -> frozenset[Feature]:
-    """Some features that may meet."""
-    found: set[Feature] = {one for one in F if random.random() < CHANCES[one]}
+def drawn(random: Random, always: Collection[Feature] = ()) -> frozenset[Feature]:
+    """Some features that may meet, among them some that are ``always`` there."""
+    found: set[Feature] = {one for one in F if random.random() < CHANCES[one]} | {*always}
     found |= {NEEDS[one] for one in found if one in NEEDS}
     for pair in APART:
         if pair <= found:
-            found.discard(random.choice(sorted(pair)))
+            found.discard(random.choice(sorted(pair - {*always}) or sorted(pair)))
     return frozenset(one for one in found if one not in NEEDS or NEEDS[one] in found)
 
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -48,11 +48,16 @@ def sign(fault: str) -> str:
 
 
 def drawn_case(
-    recorder: LifeRecorder, seed: int, *, length: int = LENGTH, features: frozenset[Feature] | None = None
+    recorder: LifeRecorder,
+    seed: int,
+    *,
+    length: int = LENGTH,
+    features: frozenset[Feature] | None = None,
+    always: Collection[Feature] = (),
 ) -> Case:
     """A case by its seed: its features, a life that was lived to draw its statements, and its steps."""
     random = Random(seed)
-    chosen = drawn(random)
+    chosen = drawn(random, always)
     chosen = chosen if features is None else features
     said: list[Said] = []
     for number in (1, 2) if Feature.SETS in chosen else (1,):
