@@ -119,10 +119,8 @@ class FollowedTables:
         """Return since when rows may have come into a row filter without all columns, and its columns."""
         if self.pipeline.settings.row_filter(table) is None:
             return None
-        rules, since = (
-            ruled_tables(self.pipeline, [table]).get(table),
-            first_lacking(self._ledger_rows[1], names, frontier),
-        )
+        since = first_lacking(self._ledger_rows[1], names, frontier)
+        rules = None if since is None else ruled_tables(self.pipeline, [table], self._statements).get(table)
         return None if rules is None or since is None else (since, frozenset(map(folded, rules.looked_at)))
 
     def _lacked_rows(
@@ -196,6 +194,9 @@ class FollowedTables:
         if self._takes_others(table):
             known |= self._columns.keys()
         shards, gone = dict[Shard, FollowedTable](), set[Shard]()
+        # Counts of merged tables are by their own name, so all shards have these in common.
+        kept = kept_positions(self._ledger_rows[1], {table}, frontier)
+        in_part = self._in_part(table, {table}, frontier)
         every = ((name.of_set(one), states) for one, some in histories.items() for name, states in some.items())
         for source, states in every:
             if source in mine and routes.takes_shard(table, source):
@@ -205,8 +206,8 @@ class FollowedTables:
                     shards[routes.shard(source)] = replace(
                         found,
                         proven_at=self._copied_at(source, frontier),
-                        kept=kept_positions(self._ledger_rows[1], {table}, frontier),
-                        in_part=self._in_part(table, {table}, frontier),
+                        kept=kept,
+                        in_part=in_part,
                         left_out=self._lacked_rows(table, source, found.origins, histories[source.source_set]),
                     )
                     if states[-1].schema is None:

@@ -59,15 +59,15 @@ def stored_filter(rules: TableRules | None, columns: Sequence[Column]) -> Stored
         clause = "no primary key finds the row that it changes"
     if rules.eras:
         clause = "a statement renamed a column of its row filter, and some images lack columns"
-    # No change before a statement may have told the column that it renames later.
-    told = {same_name(column.name): column for column in (*found.filter_columns, *rules.filter_columns)}
+    # No change before a statement may have the column that it renames later.
+    known = {same_name(column.name): column for column in (*found.filter_columns, *rules.filter_columns)}
     for column in found.filter_columns if clause is None else ():
-        was = told[same_name(column.name)].type
+        was = known[same_name(column.name)].type
         if column.type != was and not {column.type, was} <= _WHOLE_NUMBERS:
             clause = (
                 f"its row filter looks at {column.name}, which is {column.type} in its rows and {was} in its changes"
             )
-    return StoredFilter(found.rows, tuple(column.lake_names for column in told.values()), clause)
+    return StoredFilter(found.rows, tuple(column.lake_names for column in known.values()), clause)
 
 
 def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:

@@ -112,12 +112,11 @@ class FollowedTable:
 
         ``before`` are those of the state before.
         """
-        schema = self.states[number].schema
-        paths = {} if schema is None else value_paths(self.states, number - 1, number, schema.names)[0]
         then, now = self.ruled[number - 1], self.ruled[number]
-        origins = {folded(name): folded(path.origin) for name, path in paths.items() if path.origin is not None}
         return frozenset(
-            name for name, origin in origins.items() if origin in before or then.get(origin) != now.get(name)
+            name
+            for name, origin in self._origins(number).items()
+            if origin in before or then.get(origin) != now.get(name)
         )
 
     def _with_lost_values(self, number: int, before: Collection[str]) -> frozenset[str]:
@@ -144,10 +143,15 @@ class FollowedTable:
         if self.in_part is None or self.states[number].position <= self.in_part[0] or schema is None or before is None:
             return frozenset()
         known = self.in_part[1] | set(map(folded, before.key))
-        paths = value_paths(self.states, number - 1, number, schema.names)[0]
-        origins = {folded(name): folded(path.origin) for name, path in paths.items() if path.origin is not None}
+        origins = self._origins(number)
         same_key = [origins.get(folded(one)) for one in schema.key] == [*map(folded, before.key)]
         return frozenset() if same_key else frozenset(name for name, origin in origins.items() if origin not in known)
+
+    def _origins(self, number: int) -> dict[str, str]:
+        """Return the columns that those of a state come from in the state before, all without case."""
+        schema = self.states[number].schema
+        paths = {} if schema is None else value_paths(self.states, number - 1, number, schema.names)[0]
+        return {folded(name): folded(path.origin) for name, path in paths.items() if path.origin is not None}
 
     def _not_found_by(self, number: int, columns: Collection[str], why: str) -> str | None:
         """Return why no change finds some rows of before a state by some columns; None where changes do."""
@@ -425,7 +429,7 @@ def _fields(columns: Iterable[Column]) -> Fields:
 
 
 def _placed(one: PlacedColumn, schema: TableSchema, kind: str, there: Column | None, taken: set[str]) -> Column:
-    is_key = not one.is_gone and folded(one.column.name) in map(folded, schema.key)
+    is_key = not one.is_gone and schema.has_in_key(one.column)
     if one.is_new:
         return Column(in_map(one.column.name), "string", is_key)
     is_other = one.is_gone or folded(one.name) != folded(one.column.name)
@@ -440,5 +444,4 @@ def _column(one: SchemaColumn, schema: TableSchema, kind: str, there: Column | N
     taken.add(same_name(name))
     stored = () if there is None else there.lake_names
     spellings = (*(other for other in reversed(stored) if other != name), name) if stored not in ((), (name,)) else ()
-    is_key = folded(one.name) in map(folded, schema.key)
-    return Column(name, kind, is_key, spellings, holds_documents=one.type == DOCUMENT_TYPE)
+    return Column(name, kind, schema.has_in_key(one), spellings, holds_documents=one.type == DOCUMENT_TYPE)

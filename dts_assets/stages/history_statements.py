@@ -129,7 +129,7 @@ def history_statements(
                 places.get(folded(column.name)),
                 None if origin.name is None else places.get(folded(origin.name)),
                 tuple((at, history.way(column, path, places.get(folded(column.name)))) for at, path in told),
-                state.schema is not None and folded(column.name) in map(folded, state.schema.key),
+                state.schema is not None and state.schema.has_in_key(column),
                 origin.left_at,
             )
             for column, origin, told in fills

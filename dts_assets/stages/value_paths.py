@@ -161,10 +161,12 @@ def inserted_text(
 
     Under a rule they are those of the text that it makes. None stands for a value that is not known, and for NULL.
     """
-    fill, value = (Fill.NULL, None) if column is None else inserted_fill(column, is_key=is_key)
-    if column is not None and column.default is not None and by_rule is None and not isinstance(column, ToldColumn):
+    if column is None or isinstance(column, ToldColumn):
+        return "", None
+    if column.default is not None and by_rule is None:
         return column.type, column.default
-    if column is None or fill is not Fill.VALUE or value is None:
+    fill, value = inserted_fill(column, is_key=is_key)
+    if fill is not Fill.VALUE or value is None:
         return "", None
     if by_rule is None:
         return column.type, value if is_number(value) else text_literal(value)

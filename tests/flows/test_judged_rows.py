@@ -283,8 +283,9 @@ def test_rows_that_came_in_part_are_not_proven_once_another_key_finds_them(state
     assert (row["n"], row["note"]) == (2, None)
     said = [*unproven_tables(harness.pipeline).results.values()]
     if "PRIMARY KEY" in statement:
-        assert [one.split(": ")[1][:70] for one in said] == [
-            "values of column note are not known in rows that came into its row filt"[:70]
-        ]
+        (one,) = said
+        assert one.split(": ")[1].startswith(
+            "values of column note are not known in rows that came into its row filter"
+        )
     else:
         assert not said, "the key is the same"
