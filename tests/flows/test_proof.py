@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -352,12 +353,14 @@ def test_snapshots_that_a_run_has_left_apart_are_named(
     left, safes = opened_again(harness, tmp_path, windows=WINDOWS - 1), TableId(DATABASE, "", "safes")
     left.raw(WINDOWS - 1)
     left.entries(WINDOWS - 1)
-    whole = snapshot_merges.commit_files
+    whole, committed = snapshot_merges.commit_files, Event()
 
     def commit(pipeline: Pipeline, layer: Layer, table: TableId, *rest: Any, **more: Any) -> None:
         if table != safes:
+            committed.wait(60)  # tables are merged side by side, and an error begins no further one
             raise Killed
         whole(pipeline, layer, table, *rest, **more)
+        committed.set()
 
     with monkeypatch.context() as patch:
         patch.setattr(snapshot_merges, "commit_files", commit)

@@ -14,6 +14,7 @@ from dts_assets.model.ledger_rows import TableShapeRow, WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.told_places import told_places
+from dts_assets.planning.kept_positions import first_lacking, kept_positions
 from dts_assets.planning.source_moments import AtPosition, complete_until, position_of
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.ddl_statements import source_statements
@@ -149,5 +150,12 @@ SCHEMA_STEPS: dict[str, Case] = {
         lambda seen: complete_until(Frontier(START, START, None), seen),
     ),
     "lineages": (lambda count: list(range(count)), lambda numbers: position_of(AtPosition(0, 0, 0), numbers)),
+    "positions of a filtered table's changes": (
+        lambda count: _cells(count)[0],
+        lambda rows: (
+            kept_positions(rows, {TABLE}, Frontier(START, START, None)),
+            first_lacking(rows, {TABLE}, Frontier(START, START, None)),
+        ),
+    ),
     "changes under former names": (lambda count: _cells(count)[0], lambda rows: moved_changes([(TABLE, _at(9))], rows)),
 }
