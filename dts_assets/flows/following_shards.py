@@ -25,13 +25,12 @@ from dts_assets.model.present_columns import columns_digest
 from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotState
 from dts_assets.stages.alike_paths import AlikePaths
-from dts_assets.stages.followed_columns import FollowedColumns, PastSchema
 from dts_assets.stages.key_parts import KeyPart
 from dts_assets.stages.merged_schemas import FollowedShards
 from dts_assets.stages.moved_shards import MovedShards, ShardMove
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath, is_read_as_it_stands
+from dts_assets.stages.value_paths import is_read_as_it_stands
 from dts_assets.store.columns import flat_name
 from dts_assets.store.planned_fields import PlannedField
 
@@ -158,19 +157,23 @@ def origins_of_shards(
 
 
 def as_events_told(
-    pipeline: Pipeline, layer: Layer, table: TableId, columns: Sequence[Column], spans: Sequence[KeySpan]
+    pipeline: Pipeline,
+    layer: Layer,
+    table: TableId,
+    columns: Sequence[Column],
+    now: FollowedShards,
+    spans: Sequence[KeySpan],
 ) -> Following:
     """Return how a snapshot gets all columns that events told, as the keys of its shards differ.
 
-    Changes are matched by the keys of ``spans``, one after the other.
+    Changes are matched by the keys of ``spans``, one after the other. Inserts that lack a column have its default.
     """
     path, mine = pipeline.table_path(layer.name, table), tuple(columns)
     there = dict(pipeline.lake.fields(path) or ())
     wanted = layer.columns_of(pipeline.settings, table, mine)
     told = [PlannedField(name, kind, name if name in there else None) for name, kind in wanted]
     target, planned = pipeline.lake.planned(path, told, "", layer.layout(pipeline.settings, table))
-    paths, fields = tuple(ValuePath(one.name) for one in mine), tuple(one.lake_names for one in mine)
-    changes = FollowedColumns((PastSchema(None, paths, fields, (None,) * len(mine)),), tuple(one.type for one in mine))
+    changes = now.with_defaults(mine)
     parts = tuple(
         FollowedPart(
             KeyPart(one.since, one.until, 0, one.columns), matched_by(mine, one.columns), changes, None, target

@@ -127,8 +127,8 @@ class _Opened:
 
     The Iceberg snapshots are None before the first commit. ``anew`` says that all rows are made anew: because somebody asked for
     it, because other columns are asked for, or because another program has committed to the table, so that nothing is known of
-    its rows. ``stood_at`` is the frontier of the rows that stand even then, ``passed`` the text of the rules that the rows of its
-    changelogs have passed because of other tables.
+    its rows. ``stood_at`` is the frontier of the rows that stand even then, ``has_present`` says that its columns are those of
+    statements, and ``passed`` is the text of the rules that the rows of its changelogs have passed because of other tables.
     """
 
     current: int | None
@@ -136,6 +136,7 @@ class _Opened:
     stored: StoredSnapshot
     anew: bool
     stood_at: Frontier
+    has_present: bool
     passed: str
 
 
@@ -155,7 +156,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId, noted: Mapping[str, i
         or before.passed != passed
         or (noted is not None and before.ambiguous != noted.get(str(table), 0))
     )
-    stood_at, before = before.frontier, EMPTY_STATE if anew else before
+    stood_at, has_present, before = before.frontier, before.present is not None, EMPTY_STATE if anew else before
     path = pipeline.table_path(CHANGELOG.name, table)
     changelog = pipeline.lake.state(path)
     replaced = replaced_since(pipeline, path, changelog, before, work.chains_kept(table))
@@ -173,6 +174,7 @@ def _opened(work: LayerWork, layer: Layer, table: TableId, noted: Mapping[str, i
         ),
         anew,
         stood_at,
+        has_present,
         passed,
     )
 
@@ -379,16 +381,18 @@ def _of_shards(
     if (key := now.key) is None and now.is_moved:
         return rows_of_other_keys(table)
     ends_doubt = key is not None and bool(job.before.unfollowed)  # rows may be of changes that another key matched
-    plain = key is None or are_plain(now, columns, lacking=job.plan.state.absent)
-    if job.before.present is None and plain and not ends_doubt:
+    has_defaults = job.plan.state.absent and now.has_defaults
+    plain = (key is None and not has_defaults) or are_plain(now, columns, lacking=job.plan.state.absent)
+    # Columns of statements may have types that cannot be widened to those of all events, even if all rows are made anew.
+    if not opened.has_present and plain and not ends_doubt:
         return _with_columns(pipeline, job, columns)
     step = None
     if key is not None and not ends_doubt and not may_double_deleted(job.plan, key, now.shards.values()):
         step = step_of_shards(before, now, job.before)
-    if step is None:
+    if step is None and (key is not None or job.before.present is not None):
         job = _job(work, layer, table, replace(opened, anew=True), counts)
     if key is None:
-        return _followed(pipeline, job, as_events_told(pipeline, layer, table, columns, job.plan.spans))
+        return _followed(pipeline, job, as_events_told(pipeline, layer, table, columns, now, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
     origins = origins_of_shards(pipeline, tables, table, now)
     job = _with_facts_of(job, counts, origins)

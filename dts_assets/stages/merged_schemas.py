@@ -21,7 +21,7 @@ from dts_assets.stages.row_origins import RowOrigins
 from dts_assets.stages.server_types import server_type
 from dts_assets.stages.shard_truncations import Shard
 from dts_assets.stages.shard_ways import Begin, ShardWays
-from dts_assets.stages.value_paths import ValuePath, value_paths
+from dts_assets.stages.value_paths import ValuePath, value_paths, with_own_type
 from dts_assets.wire.ddl.schema_history import SchemaState
 from dts_assets.wire.ddl.table_schemas import SchemaColumn, folded
 
@@ -152,6 +152,29 @@ class FollowedShards:
         schemas.append(PastSchema(None, as_named, fields, (None,) * len(fields)))
         ways = ShardWays(self.shard_names, tuple(begins), len(schemas) - 1)
         return FollowedColumns(tuple(schemas), tuple(one.type for one in self.columns), shards=ways)
+
+    def with_defaults(self, columns: Sequence[Column]) -> FollowedColumns:
+        """Return how changes are read as events told them, in columns that the lake has of all events.
+
+        Their values go through no statement. Inserts that lack a column have the default that it had then.
+        """
+        found, places = self.followed(), {folded(name): place for place, name in enumerate(self.names)}
+        at = [next((places[one] for one in map(folded, each.source_names) if one in places), None) for each in columns]
+
+        def default(schema: PastSchema, place: int | None, column: Column) -> ValuePath | None:
+            path = None if place is None else schema.defaults[place]
+            return path if place is None or path is None else with_own_type(path, found.types[place], column.type)
+
+        schemas = tuple(
+            PastSchema(
+                None,
+                tuple(ValuePath(one.name) for one in columns),
+                tuple(one.lake_names for one in columns),
+                tuple(default(schema, place, one) for place, one in zip(at, columns, strict=True)),
+            )
+            for schema in found.schemas
+        )
+        return replace(found, schemas=schemas, types=tuple(one.type for one in columns), stand=True)
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:
         """Return the ways of a shard's rows in a snapshot that was made behind a state."""

@@ -107,6 +107,7 @@ def _merged(shards: dict[Shard, FollowedTable]) -> object:
         columns.schemas_of((numbers * 0, numbers * 0 + 1, numbers * 20), rows),
         made.present(keyed, str, changelog=""),
         paths,
+        made.with_defaults(made.columns),
     )
 
 
