@@ -23,6 +23,7 @@ from dts_assets.stages.key_parts import KeyPart, key_parts
 from dts_assets.stages.placed_columns import PlacedColumn, last_created, placed_columns, with_kept
 from dts_assets.stages.row_origins import OriginState, RowOrigin, RowOrigins
 from dts_assets.stages.server_types import server_type
+from dts_assets.stages.value_keeping import keeps_values
 from dts_assets.stages.value_paths import (
     TextByRule,
     ValuePath,
@@ -96,7 +97,7 @@ class FollowedTable:
             if number > created and (lost or any(map(is_unknown, state.changes))):
                 lost = self._with_lost_values(number, lost)
             if found is None and ruled:
-                found = self._not_found_by(number, ruled, "have passed another rule")
+                found = self._not_found_by(number, ruled, "have passed a rule before this statement")
             if found is None and lost:
                 found = self._not_found_by(number, lost, "are not known in its new type")
             if found is None and number > created and (unsent := self._unsent_columns(number)):
@@ -108,15 +109,17 @@ class FollowedTable:
         return ""
 
     def _with_another_rule(self, number: int, before: Collection[str]) -> frozenset[str]:
-        """Return the columns of a state, without case, whose values may have passed another rule than theirs.
+        """Return the columns of a state, without case, whose values a rule of now may not have made.
 
-        ``before`` are those of the state before.
+        They passed another rule, or the same one before a statement converted them. ``before`` are those of the state before.
         """
         then, now = self.ruled[number - 1], self.ruled[number]
+        modified = (one for one in self.states[number].changes if isinstance(one, ColumnModified))
+        converted = {folded(one.new.name) for one in modified if not keeps_values(one.old, one.new)}
         return frozenset(
             name
             for name, origin in self._origins(number).items()
-            if origin in before or then.get(origin) != now.get(name)
+            if origin in before or then.get(origin) != now.get(name) or (name in now and name in converted)
         )
 
     def _with_lost_values(self, number: int, before: Collection[str]) -> frozenset[str]:

@@ -17,7 +17,7 @@ from tests.flows.source_tables import INT, TEXT, Field, Table
 
 HASH = {"hash": {"key": "a key that nobody guesses"}}
 MASK = {"mask": "***"}
-NAMED = "values of column card have passed another rule, and no primary key finds their rows"
+NAMED = "values of column card have passed a rule before this statement, and no primary key finds their rows"
 
 
 def named(source: Source, rules: dict[str, Any], said: str, order: tuple[int, ...], folder: Path) -> Harness:
@@ -72,20 +72,25 @@ def test_a_column_under_another_rule_is_named_where_no_key_finds_rows(
 @pytest.mark.parametrize(
     ("rules", "key", "later", "said"),
     [
-        ({"mail": HASH}, "mail", (), "values of column card have passed another rule, and changes find rows by it"),
+        (
+            {"mail": HASH},
+            "mail",
+            (),
+            "values of column card have passed a rule before this statement, and changes find rows by it",
+        ),
         ({"mail": HASH, "card": HASH}, "mail", (), ""),
         ({"mail": HASH}, "line", (), ""),
         (
             {"mail": HASH},
             "line",
             ("DROP PRIMARY KEY, ADD PRIMARY KEY (card)",),
-            "values of column card have passed another rule, and changes find rows by it",
+            "values of column card have passed a rule before this statement, and changes find rows by it",
         ),
         (
             {"mail": HASH},
             "line",
             ("RENAME COLUMN card TO note", "DROP PRIMARY KEY"),
-            "values of column note have passed another rule, and no primary key finds their rows",
+            "values of column note have passed a rule before this statement, and no primary key finds their rows",
         ),
         ({"mail": HASH}, "line", ("DROP COLUMN card", "ADD COLUMN card varchar(9)", "DROP PRIMARY KEY"), ""),
     ],
@@ -100,3 +105,50 @@ def test_a_key_whose_values_have_passed_another_rule_is_named(
     for action in later:
         source.transaction(border(2) + SECOND, Ddl(f"ALTER TABLE journal {action}"))
     named(source, rules, said, order, tmp_path)
+
+
+@pytest.mark.more(after=2)
+@pytest.mark.parametrize("order", [(), (0, 1, 2)])
+@pytest.mark.parametrize(
+    ("statement", "key", "said"),
+    [
+        (
+            "MODIFY mail varbinary(30)",
+            "",
+            "values of column mail have passed a rule before this statement, and no primary key finds",
+        ),
+        (
+            "MODIFY mail varbinary(30)",
+            "mail",
+            "values of column mail have passed a rule before this statement, and changes find",
+        ),
+        ("MODIFY mail varbinary(30)", "line", ""),
+        ("MODIFY mail varchar(200)", "", ""),
+        ("MODIFY n bigint", "", ""),
+        (
+            "CHANGE mail card varbinary(30), DROP COLUMN n",
+            "",
+            "values of column card have passed a rule before this statement, and no",
+        ),
+    ],
+)
+def test_a_ruled_column_that_a_statement_converts_is_named(
+    statement: str, key: str, said: str, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The rule was applied to values of the former type, and is applied to those of the new one from then on."""
+    table = Table("journal", [Field("line", INT, key == "line"), Field("n", INT), Field("mail", TEXT, key == "mail")])
+    source = short_source(table)
+    source.transaction(border(0) + SECOND, Dml(table, [(None, {"line": 1, "n": 1, "mail": "anna"})]))
+    source.transaction(border(1) + SECOND, Ddl(f"ALTER TABLE journal {statement}"))
+    for window in range(3):
+        source.checkpoint(border(window) + 300 * SECOND)
+    columns = {f"{DATABASE}.journal.{name}": HASH for name in ("mail", "card")}
+    harness = open_short(
+        bench_in_process(tmp_path, "bags"), tmp_path / "capture", source.messages, windows=3, columns=columns
+    )
+    for window in order:
+        harness.all(window)
+    harness.settle()
+    found = [one.split(": ")[-1] for one in unproven_tables(harness.pipeline).results.values()]
+    assert len(found) == bool(said)
+    assert not said or found[0].startswith(said)
