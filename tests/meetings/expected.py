@@ -106,8 +106,7 @@ class Past:
     @classmethod
     def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool, copied: Collection[TableId] = ()) -> Past:
         """The past of lives; tables that were ``copied`` are known as if an event had told of them."""
-        known = _known(lives.values(), copied)
-        found = cls(seen={number: frozenset(_seen(life, copied, known)) for number, life in lives.items()})
+        found = cls(seen={number: frozenset(_seen(life, copied)) for number, life in lives.items()})
         found.keyed_anew = {number: frozenset(_keyed_anew(life, keeps_deleted)) for number, life in lives.items()}
         found.left_keys = {one for life in lives.values() for one in _left_keys(life)} if keeps_deleted else set()
         renamed = list[tuple[str, str]]()
@@ -135,9 +134,9 @@ class Past:
         return found
 
 
-def _seen(life: Life, copied: Collection[TableId], known: Collection[TableId]) -> set[TableId]:
-    """The tables that count: an event told of them, or a statement gave their name to one that is ``known`` in the end."""
-    found, begin = {*copied}, 0
+def _seen(life: Life, copied: Collection[TableId]) -> set[TableId]:
+    """The tables that count: an event told of them, or a statement gave their name to one that is known in the end."""
+    found, known, begin = {*copied}, _known(life, copied), 0
     for moment in life.moments:
         found |= _told(life.transactions[begin : moment.end])
         begin = moment.end
@@ -145,10 +144,10 @@ def _seen(life: Life, copied: Collection[TableId], known: Collection[TableId]) -
     return found
 
 
-def _known(lives: Iterable[Life], copied: Collection[TableId]) -> set[TableId]:
-    """The tables that the lake knows in the end, under all their names."""
-    found = {*copied, *(table for life in lives for table in _told(life.transactions))}
-    renames = [pair for life in lives for moment in life.moments for pair in _renames(moment)]
+def _known(life: Life, copied: Collection[TableId]) -> set[TableId]:
+    """The tables that the lake knows in the end of one set, under all their names."""
+    found = {*copied, *_told(life.transactions)}
+    renames = [pair for moment in life.moments for pair in _renames(moment)]
     while more := {new for old, new in renames if old in found} - found:
         found |= more
     return found
