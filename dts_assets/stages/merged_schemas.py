@@ -165,15 +165,12 @@ class FollowedShards:
             path = None if place is None else schema.defaults[place]
             return path if place is None or path is None else with_own_type(path, found.types[place], column.type)
 
-        schemas = tuple(
-            PastSchema(
-                None,
-                tuple(ValuePath(one.name) for one in columns),
-                tuple(one.lake_names for one in columns),
-                tuple(default(schema, place, one) for place, one in zip(at, columns, strict=True)),
-            )
+        paths, fields = tuple(ValuePath(one.name) for one in columns), tuple(one.lake_names for one in columns)
+        defaults = (
+            tuple(default(schema, place, one) for place, one in zip(at, columns, strict=True))
             for schema in found.schemas
         )
+        schemas = tuple(PastSchema(None, paths, fields, mine) for mine in defaults)
         return replace(found, schemas=schemas, types=tuple(one.type for one in columns), stand=True)
 
     def from_state(self, shard: Shard, number: int) -> tuple[ValuePath, ...]:

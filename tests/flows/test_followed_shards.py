@@ -333,10 +333,10 @@ def test_shards_whose_column_became_another_type_keep_it_in_runs_without_stateme
 
 @pytest.mark.more
 @pytest.mark.parametrize("merged", [True, False])
-def test_a_table_that_is_made_anew_as_events_told_gets_their_types(merged: bool, tmp_path: Path) -> None:
+def test_a_table_that_is_made_anew_as_events_reported_gets_their_types(merged: bool, tmp_path: Path) -> None:
     """Its snapshot had the present types, which Iceberg cannot widen to those of all events."""
     tables = shards_of(2, 1) if merged else [replace(shards_of(1, 1)[0], name="orders", sent_as=None)]
-    source, at = short_source(*tables), "{}.{}".format
+    source = short_source(*tables)
     for number, table in enumerate(tables):
         put(source, 0, 1 + number, table, 1, 2, n=1)
     alter(source, 0, 9, tables, "ADD COLUMN more int")
@@ -344,7 +344,8 @@ def test_a_table_that_is_made_anew_as_events_told_gets_their_types(merged: bool,
         table.columns.append(Field("more", INT))
     put(source, 0, 20, tables[0], 3, n=1, more=6)
     source.checkpoint(border(0) + 500 * SECOND)
-    name, last = at(*(tables[-1].sent_as or ("bank", "orders"))), tables[-1]
+    last = tables[-1]
+    name = ".".join(last.sent_as or ("bank", "orders"))
     for sql in (
         f"DROP TABLE {name}",
         f"CREATE TABLE {name} (id int, n varchar(9), note varchar(80), more int, PRIMARY KEY (id, n))",

@@ -21,8 +21,8 @@ from dts_assets.wire.columns.lake_texts import held_as
 from dts_assets.wire.ddl.effects import EffectKind
 from dts_assets.wire.ddl.schema_history import parsed_statement
 from dts_assets.wire.ddl.table_schemas import folded
-from dts_emulator.source.events import Rows, Transaction
-from tests.dts_emulator.server_lives import Held, Life, Moment, kinds_of
+from dts_emulator.source.events import Rows
+from tests.dts_emulator.server_lives import Held, Life, kinds_of
 from tests.meetings.features import FILTERED, KEY, LIMIT, MASK, PATTERN, RULED, Feature, is_filtered, lake_table
 
 F = Feature
@@ -106,7 +106,7 @@ class Past:
     @classmethod
     def of(cls, lives: Mapping[int, Life], *, keeps_deleted: bool, copied: Collection[TableId] = ()) -> Past:
         """The past of lives; tables that were ``copied`` are known as if an event had told of them."""
-        found = cls(seen={number: frozenset(_seen(life, copied)) for number, life in lives.items()})
+        found = cls(seen={number: frozenset(_known(life, copied)) for number, life in lives.items()})
         found.keyed_anew = {number: frozenset(_keyed_anew(life, keeps_deleted)) for number, life in lives.items()}
         found.left_keys = {one for life in lives.values() for one in _left_keys(life)} if keeps_deleted else set()
         renamed = list[tuple[str, str]]()
@@ -134,34 +134,15 @@ class Past:
         return found
 
 
-def _seen(life: Life, copied: Collection[TableId]) -> set[TableId]:
-    """The tables that count: an event told of them, or a statement gave their name to one that is known in the end."""
-    found, known, begin = {*copied}, _known(life, copied), 0
-    for moment in life.moments:
-        found |= _told(life.transactions[begin : moment.end])
-        begin = moment.end
-        found |= {new for old, new in _renames(moment) if old in found or old in known}
-    return found
-
-
 def _known(life: Life, copied: Collection[TableId]) -> set[TableId]:
-    """The tables that the lake knows in the end of one set, under all their names."""
-    found = {*copied, *_told(life.transactions)}
-    renames = [pair for moment in life.moments for pair in _renames(moment)]
+    """The tables that the lake knows in the end of one set: events reported them, or a statement gave their name to one."""
+    events = [event for one in life.transactions for event in one.events]
+    found = {*copied, *(TableId(one.table.database, "", one.table.table) for one in events if isinstance(one, Rows))}
+    effects = [one for each in life.moments for one in parsed_statement(each.sql, each.database, "").effects]
+    renames = [(one.tables[0], one.tables[-1]) for one in effects if one.kind is EffectKind.RENAME_TABLE]
     while more := {new for old, new in renames if old in found} - found:
         found |= more
     return found
-
-
-def _renames(moment: Moment) -> list[tuple[TableId, TableId]]:
-    effects = parsed_statement(moment.sql, moment.database, "").effects
-    return [(one.tables[0], one.tables[-1]) for one in effects if one.kind is EffectKind.RENAME_TABLE]
-
-
-def _told(transactions: Iterable[Transaction]) -> set[TableId]:
-    """The tables that some events told of."""
-    events = (event for one in transactions for event in one.events if isinstance(event, Rows))
-    return {TableId(one.table.database, "", one.table.table) for one in events}
 
 
 def _keyed_anew(life: Life, keeps_deleted: bool) -> set[TableId]:
