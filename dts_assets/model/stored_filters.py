@@ -38,7 +38,8 @@ def screen(rules: TableRules, columns: Sequence[Column]) -> StoredFilter | None:
     found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
-    clause = misfit(found.rows, {column.name: column.type for column in columns}) or _several_names(rules, columns)
+    types = {column.name: column.type for column in columns}
+    clause = misfit(found.rows, types) or _several_names(rules, columns) or _name_without_events(rules, columns)
     if not rules.merge_judges:
         clause = "its row filter looks at a column with a rule"
     return StoredFilter(found.rows, (), clause)
@@ -77,6 +78,19 @@ def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
     return next(
         (one.rows for one in reversed(rules.eras) if names.issuperset(map(same_name, columns_of(one.rows)))), rules.rows
     )
+
+
+def _name_without_events(rules: TableRules, columns: Sequence[Column]) -> str | None:
+    """Return a clause about a column of the filter whose last name rows of a history lack; None without any.
+
+    A history has the columns that events reported. Rows that a statement brings may have the last name alone.
+    """
+    names = {same_name(name) for column in columns for name in (column.name, *column.source_names)}
+    last = {era.source: era.rows for era in rules.eras}
+    gone = next(
+        (one for rows in last.values() for one in sorted(columns_of(rows)) if same_name(one) not in names), None
+    )
+    return None if gone is None else f"its row filter looks at {gone}, a name that no event of the table has reported"
 
 
 def _several_names(rules: TableRules, columns: Sequence[Column]) -> str | None:

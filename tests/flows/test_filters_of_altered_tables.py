@@ -15,6 +15,8 @@ from tests.flows.source import Ddl, Dml
 from tests.flows.source_tables import BIGINT, INT, Field, Table
 
 ITEMS = table_id("items")
+NO_EVENT = "its row filter looks at amount, a name that no event of the table has reported"
+BOTH = "its row filter looks at a column that a statement renamed, which its rows have by both names"
 
 
 @pytest.mark.parametrize("left_out", ["before", "after"])
@@ -42,3 +44,34 @@ def test_an_event_that_a_filter_leaves_out_gives_kept_rows_no_type(tmp_path: Pat
     assert snapshot is not None
     assert str(snapshot.schema().find_field("v").field_type) == "long"
     assert not unproven_tables(harness.pipeline).results
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("later", "clause"), [(False, NO_EVENT), (True, BOTH)])
+def test_a_history_whose_rows_came_without_the_filters_column_is_named(
+    tmp_path: Path, later: bool, clause: str
+) -> None:
+    """Another table, whose column had got another name, takes the name of the filtered one: its rows are in the snapshot."""
+    items, others = (Table(name, [Field("id", INT, True), Field("n", INT)]) for name in ("items", "others"))
+    source = short_source(items, others)
+    for second, table in enumerate((items, others)):
+        source.transaction(
+            border(0) + (1 + second) * SECOND, Ddl(f"CREATE TABLE {table.name} (id INT PRIMARY KEY, n INT)")
+        )
+        rows = [(None, {"id": 10 * second + n, "n": n}) for n in (1, 9)]
+        source.transaction(border(0) + (4 + second) * SECOND, Dml(table, rows))
+    source.transaction(border(0) + 7 * SECOND, Ddl("ALTER TABLE others CHANGE n amount INT"))
+    source.transaction(border(0) + 8 * SECOND, Ddl("RENAME TABLE items TO spare, others TO items, spare TO others"))
+    items.columns[1] = Field("amount", INT)
+    if later:
+        source.transaction(border(0) + 9 * SECOND, Dml(items, [(None, {"id": 2, "amount": 2})]))
+    source.checkpoint(border(0) + 300 * SECOND)
+    source.checkpoint(border(1) + 300 * SECOND)
+    bench, filtered = bench_in_process(tmp_path, "filter"), {"bank.items": "n < 5"}
+    harness = open_short(bench, tmp_path / "capture", source.messages, windows=1, rows=filtered, history=["bank.items"])
+    harness.all()
+    ids = sorted((row["id"], row["amount"]) for row in harness.rows("snapshot", *ITEMS.path))
+    assert ids == [(2, 2), (11, 1)][not later :]
+    (paused,) = harness.pipeline.ledger.paused_tables()
+    assert paused.table == ITEMS
+    assert clause in paused.reason

@@ -98,7 +98,7 @@ def settle(harness: Harness, features: frozenset[Feature]) -> None:
         harness.settle()
         still = {one.table: one.reason for one in harness.pipeline.ledger.paused_tables()}
         stopped = {table for table, reason in still.items() if F.STOP in features and "take it over with" in reason}
-        sentences = ("no column is called so", LACKING)
+        sentences = ("no column is called so", ", which its row filter needs", LACKING)
         unnamed = {table for table, reason in still.items() if any(one in reason for one in sentences)} - resumed
         if not stopped | unnamed:
             return

@@ -113,6 +113,11 @@ def _documented(table: TableId, reason: str, case: Case) -> str:
             bool({F.KEEP, F.HISTORY} & case.features),
             "which its rows have by both names",
         ),
+        (
+            "filters of columns of two names",
+            F.HISTORY in case.features,
+            "a name that no event of the table has reported",
+        ),
         # docs/rules.md: a merge cannot judge a stored row by a column that has another name there
         ("filters of partial images", F.MINIMAL in case.features, "and some images lack columns"),
         ("filters of partial images", F.MINIMAL in case.features, "no primary key finds the row"),
