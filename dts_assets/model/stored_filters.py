@@ -81,9 +81,9 @@ def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
 
 
 def _name_without_events(rules: TableRules, columns: Sequence[Column]) -> str | None:
-    """Return a clause about a column of the filter whose last name rows of a history lack; None without any.
+    """Return a clause about a filter's column whose last name rows of a history lack.
 
-    A history has the columns that events reported. Rows that a statement brings may have the last name alone.
+    A history has the columns that events reported. Rows that a statement brings may have the last name alone. None without any.
     """
     names = {same_name(name) for column in columns for name in (column.name, *column.source_names)}
     last = {era.source: era.rows for era in rules.eras}
