@@ -290,12 +290,9 @@ def filtered_sources(pipeline: Pipeline, origins: Iterable[ChangesOrigin], table
 
 
 def screen_of(
-    pipeline: Pipeline,
-    table: TableId,
-    columns: Sequence[Column],
-    sources: Iterable[ChangesSource],
-    frontier: Frontier,
-) -> StoredFilter | None:
+    pipeline: Pipeline, table: TableId, columns: Sequence[Column], sources: Iterable[ChangesSource], frontier: Frontier,
+    *, is_history: bool,
+) -> StoredFilter | None:  # fmt: skip
     """Return the filter for all rows that a merge makes at a frontier.
 
     None stands for rows whose changes were under it.
@@ -303,7 +300,7 @@ def screen_of(
     if pipeline.settings.row_filter(table) is None or all(one.filtered for one in sources):
         return None
     rules = ruled_tables(pipeline, [table]).get(table)
-    return None if rules is None else screen(rules.until(_last_of(frontier)), columns)
+    return None if rules is None else screen(rules.until(_last_of(frontier)), columns, is_history=is_history)
 
 
 def _filter_on(pipeline: Pipeline, table: TableId, columns: Iterable[Column]) -> RowFilter | None:

@@ -203,7 +203,9 @@ def merged_of_job(pipeline: Pipeline, job: SnapshotJob, counted: Counted, run: s
         added_columns=None if mine is None else mine.added,
         between_steps=mine is not None and job.until is not None,
         row_filter=filter_of_rows(pipeline, job.table, job.columns, frontier) if job.plan.fold_absent else None,
-        screen=screen_of(pipeline, job.table, job.columns, (*whole.changelogs, *arrived), frontier),
+        screen=screen_of(
+            pipeline, job.table, job.columns, (*whole.changelogs, *arrived), frontier, is_history=job.layer.has_versions
+        ),
         **history,
     )
 

@@ -31,15 +31,20 @@ class StoredFilter:
         return columns_of(self.rows)
 
 
-def screen(rules: TableRules, columns: Sequence[Column]) -> StoredFilter | None:
-    """Return the filter for all rows of a table, of which some were not under it."""
+def screen(rules: TableRules, columns: Sequence[Column], *, is_history: bool = False) -> StoredFilter | None:
+    """Return the filter for all rows of a table, of which some were not under it.
+
+    A history has the columns that events reported; a snapshot has the present ones, so it never lacks the last names.
+    """
     if rules.rows is None:
         return None
     found = table_rules(columns, no_rule, _present_rows(rules, columns))
     assert found is not None, "a table with a filter has rules"
     assert found.rows is not None, "the filter is among them"
     types = {column.name: column.type for column in columns}
-    clause = misfit(found.rows, types) or _several_names(rules, columns) or _name_without_events(rules, columns)
+    clause = misfit(found.rows, types) or _several_names(rules, columns)
+    if is_history and clause is None:
+        clause = _name_without_events(rules, columns)
     if not rules.merge_judges:
         clause = "its row filter looks at a column with a rule"
     return StoredFilter(found.rows, (), clause)
@@ -81,16 +86,17 @@ def _present_rows(rules: TableRules, columns: Sequence[Column]) -> RowFilter:
 
 
 def _name_without_events(rules: TableRules, columns: Sequence[Column]) -> str | None:
-    """Return a clause about a filter's column whose last name rows of a history lack.
+    """Return a clause about a filter's column that a history has by a former name alone.
 
-    A history has the columns that events reported. Rows that a statement brings may have the last name alone. None without any.
+    Rows that a statement brings may have the last name alone. None without any.
     """
     names = {same_name(name) for column in columns for name in (column.name, *column.source_names)}
-    last = {era.source: era.rows for era in rules.eras}
-    gone = next(
-        (one for rows in last.values() for one in sorted(columns_of(rows)) if same_name(one) not in names), None
-    )
-    return None if gone is None else f"its row filter looks at {gone}, a name that no event of the table has reported"
+    for source in dict.fromkeys(era.source for era in rules.eras):
+        gone = [sorted(one for one in columns_of(era.rows) if same_name(one) not in names)
+                for era in rules.eras if era.source == source]  # fmt: skip
+        if gone[-1] and not all(gone):
+            return f"its row filter looks at {gone[-1][0]}, a name that no event of the table has reported"
+    return None
 
 
 def _several_names(rules: TableRules, columns: Sequence[Column]) -> str | None:
