@@ -5,7 +5,7 @@ A run stores its statements when it has decoded its changes, and a filter judges
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from dts_assets.model.column_rules import first_difference
 from dts_assets.model.ledger_rows import Cut
 from dts_assets.model.spans import Cell
 from dts_assets.planning.staleness import FILTERS_INPUT, OTHER_NAMES, input_text
+from dts_assets.planning.topic_marks import offsets_in, statements_input
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, ddl_rows, source_statements, statements
 from dts_assets.stages.entry_lineages import entry_lineages
 from dts_assets.store.commit import Rectangle
@@ -63,8 +64,9 @@ def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> list[Cut]:
     if not pipeline.settings.rows or not any(cell.window.start in again for cell in plan.history.statements):
         return []
     cuts, said = pipeline.ledger.cuts(), tuple(stored_statements(pipeline, None))
-    marked = {one.window.start for one in cuts}
-    known = [one for one in said if one.window_start in marked]
+    # A window that is made again may have got statements since its last mark; other windows were judged without these.
+    marked = {place for cut in cuts for place in _marked_statements(cut, pipeline.kafka_partitions)}
+    known = [one for one in said if one.place in marked]
     tables = [table for table in known_tables(pipeline) if pipeline.settings.row_filter(table) is not None]
     before, now = ruled_tables(pipeline, tables, known), ruled_tables(pipeline, tables, said)
     since = {table: first for table in now if (first := first_difference(before[table], now[table])) is not None}
@@ -89,3 +91,11 @@ def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> list[Cut]:
         for one in others
         if one.window.start in concerned and text not in one.inputs
     ]
+
+
+def _marked_statements(mark: Cut, kafka_partitions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the Kafka partitions and offsets of the statements that a mark was made with."""
+    then = dict(text.rsplit("=", 1) for text in mark.inputs)
+    for partition in kafka_partitions:
+        for offset in offsets_in(then.get(statements_input(Cell(partition, mark.window)), "")):
+            yield partition, offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,10 @@ from dts_assets.flows.unproven import unproven_tables
 from tests.flows.harness import table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
-from tests.flows.short import SECOND, open_short, short_source
-from tests.flows.source import Ddl, Dml
+from tests.flows.short import LANES, SECOND, open_short, short_source
+from tests.flows.source import Ddl, Dml, write_capture
 from tests.flows.source_tables import BIGINT, INT, Field, Table
+from tests.flows.test_renamed_filters import Sold, rows_of
 
 ITEMS = table_id("items")
 NO_EVENT = "its row filter looks at amount, a name that no event of the table has reported"
@@ -75,3 +77,36 @@ def test_a_history_whose_rows_came_without_the_filters_column_is_named(
     (paused,) = harness.pipeline.ledger.paused_tables()
     assert paused.table == ITEMS
     assert clause in paused.reason
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("later_first", [True, False])
+def test_a_statement_that_comes_into_a_window_after_its_mark_judges_later_windows_anew(
+    tmp_path: Path, later_first: bool
+) -> None:
+    """The first window is made while it is open. Two columns swap their names then, and the next window may be made first."""
+    sold = Sold()
+    sold.put(0, id=1, region="eu", old="us")
+    sold.put(0, id=2, region="us", old="eu")
+    sold.source.checkpoint(border(0) + 100 * SECOND)
+    folder, bench = tmp_path / "capture", bench_in_process(tmp_path, "filter")
+    settings: dict[str, Any] = {"window": {"live": True, "end": None}, "rows": {"bank.items": "region = 'eu'"}}
+    first = open_short(bench, folder, sold.source.messages, complete=False, **settings)
+    first.all(0)
+    sold.second = 200
+    sold.rename(0, region="old", old="region")
+    sold.source.checkpoint(border(0) + 500 * SECOND)
+    sold.put(1, id=3, region="eu", old="us")
+    sold.put(1, id=4, region="us", old="eu")
+    sold.source.checkpoint(border(1) + 500 * SECOND)
+    sold.source.checkpoint(border(2) + 500 * SECOND)
+    write_capture(folder, sold.source.messages)
+    harness = bench.open(folder, name=first.pipeline.name, partitions=LANES, complete=False, **settings)
+    harness.raw(0, 1)
+    harness.entries(0, 1)
+    if later_first:
+        harness.tables(1)
+        assert {row["after"]["id"] for row in harness.rows("changelog", *ITEMS.path)} == {1, 3}
+    harness.settle()
+    assert [row["id"] for row in rows_of(harness)] == [1, 4]
+    assert not harness.settle()
