@@ -26,6 +26,7 @@ from dts_assets.planning.task_shares import by_size
 from dts_assets.stages.copied_entries import CopiedPart
 from dts_assets.store.files import WriteTarget
 from dts_assets.wire.copied_rows import CopiedRows
+from dts_assets.wire.ddl.schema_history import SourceStatement
 
 _TASK_BYTES = 64 << 20
 """Bytes of files that one task decodes."""
@@ -68,10 +69,12 @@ def copied_tasks(
     quarantine: WriteTarget,
     ddl: WriteTarget,
     sources: Mapping[TableId, tuple[TableId, ...]],
+    said: Sequence[SourceStatement],
 ) -> Iterator[TablesTask]:
     """Yield the tasks that decode copied tables, by the window that takes them.
 
-    They apply the rules that rows have not passed when they were written. Tables without a target are passed over.
+    They apply the rules that rows have not passed when they were written; ``said`` are the statements by which row filters have
+    their names. Tables without a target are passed over.
     """
     routes, lake = pipeline.settings.routes, pipeline.lake
     known = registered_columns(pipeline) if copied else {}
@@ -80,7 +83,7 @@ def copied_tasks(
             table = routes.decoded_table(one.table) if routes else one.table
             if table is None or table not in targets:
                 continue
-            target = {table: replace(targets[table], rules=rules_of_copy(pipeline, one, known).rules)}
+            target = {table: replace(targets[table], rules=rules_of_copy(pipeline, one, known, said).rules)}
             path = copies_path(pipeline, one.table)
             files = lake.data_files(path, {"copy": {one.part}})
             part = CopiedPart(one, start, empties=one.kind is not CopyKind.REPAIR)

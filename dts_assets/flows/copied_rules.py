@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dts_assets.errors import LakeTableError
 from dts_assets.errors.databases import CopyError
-from dts_assets.flows.known_tables import filter_among, registered_columns
+from dts_assets.flows.known_tables import filter_among, filters_between, registered_columns
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.reached_rules import rule_finder
@@ -16,10 +16,13 @@ from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, table_rules, unusable
 from dts_assets.model.columns import Column, ColumnShape, same_name
 from dts_assets.model.copied_tables import CopiedTable
+from dts_assets.model.positions import SourcePosition
+from dts_assets.model.row_filters import RowFilter
 from dts_assets.model.tables import TableId
-from dts_assets.planning.copied_rules import RulesLeft, filter_digest, passed_now, rules_left
+from dts_assets.planning.copied_rules import RulesLeft, filter_by_names, passed_now, rules_left
 from dts_assets.planning.pauses import Fault, copy_command
 from dts_assets.stages.copied_rules import NO_COPY_RULES, CopyRules, FilterOfCopy
+from dts_assets.wire.ddl.schema_history import SourceStatement
 
 KnownColumns: TypeAlias = Mapping[TableId, tuple[Column, ...]]
 """The columns of all tables before any rule."""
@@ -31,10 +34,13 @@ def lake_table_of(pipeline: Pipeline, source: TableId) -> TableId:
     return routes.lake_table(source) if routes else source
 
 
-def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnShape]) -> CopyRules:
+def rules_to_pass(
+    pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnShape], *, at: SourcePosition | None = None
+) -> CopyRules:
     """Return the rules that a copy passes when it is written now.
 
-    ``shapes`` are the columns of the source, whether or not the lake knows the table.
+    ``shapes`` are the columns of the source, whether or not the lake knows the table. ``at`` is the position of the rows; None
+    where they are newer than all statements.
 
     Raises:
         CopyError: The table cannot have its rules.
@@ -44,7 +50,9 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
         return NO_COPY_RULES
     columns = _columns(pipeline, table, shapes)
     rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
-    rules = _rules(pipeline, source, columns, names)
+    filters = () if at is None else filters_between(pipeline, table, source, (at, at))
+    row_filter = filters[0] if filters else filter_among(pipeline, table, names, source)
+    rules = _rules(pipeline, table, columns, row_filter)
     if rules is None:
         return NO_COPY_RULES
     if (clause := unusable(rules) or _lacking(pipeline, table, rules, names)) is not None:
@@ -57,31 +65,43 @@ def rules_to_pass(pipeline: Pipeline, source: TableId, shapes: Sequence[ColumnSh
     if rules.rows is not None:
         zone = settings.source_time_zone
         rows = FilterOfCopy(source, table, rules.filter_columns, rules.rows, zone, settings.routes)
-    return CopyRules(mine, as_bytes, rows, passed, filter_digest(settings.row_filter(table)))
+    return CopyRules(mine, as_bytes, rows, passed, filter_by_names(row_filter))
 
 
-def rules_of_copy(pipeline: Pipeline, copied: CopiedTable, known: KnownColumns | None = None) -> RulesLeft:
+def rules_of_copy(
+    pipeline: Pipeline,
+    copied: CopiedTable,
+    known: KnownColumns | None = None,
+    said: Sequence[SourceStatement] | None = None,
+) -> RulesLeft:
     """Return the rules that the rows of a copy have not passed, by the configuration of now.
 
-    ``known`` are the columns of all tables before any rule, for callers with many copies.
+    ``known`` are the columns of all tables before any rule, for callers with many copies. Without ``said`` the statements are
+    those that are stored.
     """
     settings, table = pipeline.settings, lake_table_of(pipeline, copied.table)
     if not (settings.columns or settings.rows or copied.passed or copied.passed_filter):
         return RulesLeft()
     columns = _columns(pipeline, table, copied.columns, known)
-    rules = _rules(pipeline, copied.table, columns, [one.name for one in copied.columns])
-    return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied)
+    first, last, source = copied.low, copied.last_low, copied.table
+    if first is not None and last is not None:
+        filters = filters_between(pipeline, table, source, (first, last), said)
+    else:
+        among = filter_among(pipeline, table, [one.name for one in copied.columns], source)
+        filters = () if among is None else (among,)
+    rules = _rules(pipeline, table, columns, filters[0] if filters else None)
+    return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied, filters)
 
 
 def refused_copies(
-    pipeline: Pipeline, copied: Iterable[CopiedTable], tables: Iterable[TableId]
+    pipeline: Pipeline, copied: Iterable[CopiedTable], tables: Iterable[TableId], said: Sequence[SourceStatement]
 ) -> dict[TableId, Fault]:
-    """Return the faults of tables whose copies have passed other rules than those of now."""
+    """Return the faults of tables whose copies have passed other rules than those of now, with the statements ``said``."""
     found, wanted, copied = dict[TableId, Fault](), set(tables), tuple(copied)
     known = registered_columns(pipeline) if copied else {}
     for one in copied:
         table = lake_table_of(pipeline, one.table)
-        clash = rules_of_copy(pipeline, one, known).clash if table in wanted else None
+        clash = rules_of_copy(pipeline, one, known, said).clash if table in wanted else None
         if clash is not None:
             way_out = f"copy it anew: {copy_command('resync', pipeline.name, one.table)}"
             found[table] = Fault(CHANGELOG.name, f"copy of {table}", str(LakeTableError(str(table), clash, way_out)))
@@ -119,12 +139,14 @@ def _lacking(pipeline: Pipeline, table: TableId, rules: TableRules, names: Seque
     return None
 
 
-def _rules(pipeline: Pipeline, source: TableId, columns: Sequence[Column], names: Iterable[str]) -> TableRules | None:
-    settings, table = pipeline.settings, lake_table_of(pipeline, source)
+def _rules(
+    pipeline: Pipeline, table: TableId, columns: Sequence[Column], row_filter: RowFilter | None
+) -> TableRules | None:
+    settings = pipeline.settings
     return table_rules(
         columns,
         rule_finder(pipeline, table),
-        filter_among(pipeline, table, names, source),
+        row_filter,
         keeps_deleted=DELETED_AT in settings.snapshot_columns(table),
         writes_statements=SQL.takes(settings, table),
     )

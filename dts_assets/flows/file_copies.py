@@ -142,7 +142,7 @@ def copy_from_files(work: Copying, found: TableRows, kind: CopyKind) -> CopiedTa
     if first is None:
         raise CopyError(str(table), "its files have no columns", "write at least one file, with a header")
     columns = found.columns or _columns(work, table, first.schema)
-    rules = rules_to_pass(pipeline, table, columns)
+    rules = rules_to_pass(pipeline, table, columns, at=at)
     unfinished(pipeline, table, (), kind, found.origin)  # one that was killed begins anew: it is one chunk
     copied = begin(pipeline, table, columns, kind, found.origin, [CopiedChunk(0, None, None)], rules)
     work.progress(f"copy: {table} begins, as of {at}, from {found.origin}")

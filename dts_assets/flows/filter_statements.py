@@ -5,8 +5,9 @@ A run stores its statements when it has decoded its changes, and a filter judges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +17,9 @@ from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.tables_plan import TablesPlan
 from dts_assets.model.column_rules import first_difference
-from dts_assets.model.ledger_rows import Cut
+from dts_assets.model.ledger_rows import Cut, WindowTable
 from dts_assets.model.spans import Cell
+from dts_assets.model.windows import Window
 from dts_assets.planning.staleness import FILTERS_INPUT, OTHER_NAMES, input_text
 from dts_assets.planning.topic_marks import offsets_in, statements_input
 from dts_assets.stages.ddl_statements import DDL_ENTRY_COLUMNS, ddl_rows, source_statements, statements
@@ -55,42 +57,73 @@ def _in_cell(pipeline: Pipeline, plan: TablesPlan, cell: Cell) -> Iterator[Sourc
         yield from source_statements(ddl_rows(ddl, statements(ddl)))
 
 
-def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> list[Cut]:
-    """Return the marks of other windows that a filter judged without the statements of a run.
+@dataclass(frozen=True, slots=True)
+class JudgedOtherwise:
+    """The windows whose rows filters judged without the statements of a run.
 
-    They are stale from now on: the next run makes their rows by the names that the columns had.
+    ``others`` are the marks of those that the run leaves as they are. They are stale from now on: the next run makes their
+    rows by the names that columns had. ``appended`` are the starts of the windows that the run was to append to.
     """
+
+    others: tuple[Cut, ...] = ()
+    appended: frozenset[datetime] = frozenset()
+
+
+def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> JudgedOtherwise:
+    """Return the windows that a filter judged without the statements of a run, before the run stores these."""
     again = {window.start for window in plan.windows_again}
-    if not pipeline.settings.rows or not any(cell.window.start in again for cell in plan.history.statements):
-        return []
-    cuts, said = pipeline.ledger.cuts(), tuple(stored_statements(pipeline, None))
-    # A window that is made again may have got statements since its last mark; other windows were judged without these.
+    changed = _with_other_statements(pipeline, plan, again)
+    if not pipeline.settings.rows or not plan.selection.whole or not changed:
+        return JudgedOtherwise()
+    cuts = pipeline.ledger.cuts()
+    # A window that is made again may have got statements since its last mark; others were judged without these.
     marked = {place for cut in cuts for place in _marked_statements(cut, pipeline.kafka_partitions)}
-    known = [one for one in said if one.place in marked]
+    known = [one for one in stored_statements(pipeline, None) if one.place in marked]
     tables = [table for table in known_tables(pipeline) if pipeline.settings.row_filter(table) is not None]
-    before, now = ruled_tables(pipeline, tables, known), ruled_tables(pipeline, tables, said)
+    before = ruled_tables(pipeline, tables, known)
+    now = ruled_tables(pipeline, tables, statements_of_run(pipeline, plan))
     since = {table: first for table in now if (first := first_difference(before[table], now[table])) is not None}
     if not since:
-        return []
-    others = [one for one in cuts if one.window.start not in again]
+        return JudgedOtherwise()
     # A statement may arrive one window behind rows of other Kafka partitions. What was left out has no position.
-    start = min(cell.window for cell in plan.history.statements if cell.window.start in again)
-    begin = (pipeline.grid.previous(start) or start).start
-    concerned = {
-        row.window_start
-        for row in pipeline.ledger.window_tables([one.window for one in others])
-        if row.table in since
-        and (
-            (row.last_position is not None and row.last_position >= since[row.table])
-            or (row.filtered and row.window_start >= begin)
-        )
-    }
+    begin = (pipeline.grid.previous(min(changed)) or min(changed)).start
+
+    def concerned(rows: Iterable[WindowTable]) -> set[datetime]:
+        return {
+            row.window_start
+            for row in rows
+            if row.table in since
+            and (
+                (row.last_position is not None and row.last_position >= since[row.table])
+                or (row.filtered and row.window_start >= begin)
+            )
+        }
+
+    others = [one for one in cuts if one.window.start not in again]
+    stale = concerned(pipeline.ledger.window_tables([one.window for one in others]))
+    return JudgedOtherwise(
+        tuple(with_other_names(one) for one in others if one.window.start in stale),
+        frozenset(concerned(plan.counted) & plan.appends.marks.keys()),
+    )
+
+
+def with_other_names(mark: Cut) -> Cut:
+    """Return a mark with the input that makes its window stale, as its filters judged by former names of columns."""
     text = input_text(FILTERS_INPUT, OTHER_NAMES)
-    return [
-        replace(one, inputs=(*one.inputs, text))
-        for one in others
-        if one.window.start in concerned and text not in one.inputs
-    ]
+    return mark if text in mark.inputs else replace(mark, inputs=(*mark.inputs, text))
+
+
+def _with_other_statements(pipeline: Pipeline, plan: TablesPlan, again: Collection[datetime]) -> set[Window]:
+    """Return the windows to make whose statements that count are not those of their marks."""
+    now = {cell: frozenset(offsets) for cell, offsets in plan.history.statements.items() if cell.window.start in again}
+    found = set()
+    for window in plan.windows_again:
+        mark = plan.stored.get(window.start)
+        then = set() if mark is None else {*_marked_statements(mark, pipeline.kafka_partitions)}
+        cells = (Cell(partition, window) for partition in pipeline.kafka_partitions)
+        if then != {(cell.kafka_partition, offset) for cell in cells for offset in now.get(cell, ())}:
+            found.add(window)
+    return found
 
 
 def _marked_statements(mark: Cut, kafka_partitions: Iterable[int]) -> Iterator[tuple[int, int]]:

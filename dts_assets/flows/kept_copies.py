@@ -197,7 +197,7 @@ def _apply_rules(pipeline: Pipeline, copied: CopiedTable, spark: SparkProvider, 
     """
     path = copies_path(pipeline, copied.table)
     try:
-        now = rules_to_pass(pipeline, copied.table, copied.columns)
+        now = rules_to_pass(pipeline, copied.table, copied.columns, at=copied.low)
     except CopyError as error:
         progress(f"copies: {error}")
         return

@@ -10,19 +10,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dts_assets.flows.filters_in_eras import filters_in_eras
 from dts_assets.flows.lake_shapes import lake_shapes, stored_shapes
 from dts_assets.flows.last_columns import by_name, key_names, keyed_as_told, names_of, spelled_as_told
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.partial_images import note_keys
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reached_rules import rule_finder
+from dts_assets.flows.reached_rules import rule_finder, rule_finder_of_changelog
 from dts_assets.flows.stored_changes import ChangesSource
-from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.flows.taught_types import taught_before
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
-from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.positions import SourcePosition
@@ -41,7 +40,6 @@ from dts_assets.store.registry import (
     note_removed,
     read_registry_of,
 )
-from dts_assets.wire.ddl.filter_names import filters_by_position
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
 
@@ -196,13 +194,13 @@ def ruled_tables(
     """
     settings, registered = pipeline.settings, _registered_tables(pipeline) or {}
     found, tables = {}, tuple(tables)
-    eras = _filters_in_eras(pipeline, tables, said)
+    eras = filters_in_eras(pipeline, known_sources(pipeline), tables, said)
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
         soft = DELETED_AT in settings.snapshot_columns(table)
         rules = table_rules(
             shape,
-            rule_finder(pipeline, table),
+            rule_finder_of_changelog(pipeline, table),
             _filter_on(pipeline, table, shape),
             keeps_deleted=soft,
             writes_statements=SQL.takes(settings, table),
@@ -210,35 +208,6 @@ def ruled_tables(
         )
         if rules is not None:
             found[table] = rules
-    return found
-
-
-def _filters_in_eras(
-    pipeline: Pipeline, tables: Iterable[TableId], said: Sequence[SourceStatement] | None
-) -> dict[TableId, dict[TableId | None, tuple[FilterSince, ...]]]:
-    """Return the row filters of tables from position to position, by source table.
-
-    There are none where one filter has one name for each column. Of merged tables each shard has statements of its own, and so
-    has each set of a TDSQL. None stands for all sources of a table.
-    """
-    settings = pipeline.settings
-    filters = {table: parts for table in tables if (parts := settings.row_filters(table))}
-    if not filters:
-        return {}
-    sources, said = known_sources(pipeline), tuple(stored_statements(pipeline, None)) if said is None else said
-    by_set = dict[str, list[SourceStatement]]()
-    for one in said:
-        by_set.setdefault(one.source_set, []).append(one)
-    found = dict[TableId, dict[TableId | None, tuple[FilterSince, ...]]]()
-    for table, parts in filters.items():
-        mine = {
-            source: filters_by_position(by_set.get(source.source_set, ()), source.of_all_sets, parts)
-            for source in sources.get(table, ())
-        }
-        if any(mine.values()) and len(mine) == 1:
-            found[table] = {None: next(iter(mine.values()))}
-        elif any(mine.values()):
-            found[table] = {source: some or (FilterSince(None, parts[-1][1]),) for source, some in mine.items()}
     return found
 
 
@@ -250,9 +219,28 @@ def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str], sourc
     rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
     if rows is None:
         return None
-    eras = _filters_in_eras(pipeline, [table], None).get(table, {})
+    eras = filters_in_eras(pipeline, known_sources(pipeline), [table], None).get(table, {})
     found = (one.rows for one in reversed(eras.get(source, eras.get(None, ()))))
     return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
+
+
+def filters_between(
+    pipeline: Pipeline,
+    table: TableId,
+    source: TableId,
+    positions: tuple[SourcePosition, SourcePosition],
+    said: Sequence[SourceStatement] | None = None,
+) -> tuple[RowFilter, ...]:
+    """Return the row filters of a source table from one position to another, with the names that columns have there.
+
+    ``table`` is its name in the lake. Without ``said`` the statements are those that are stored.
+    """
+    rows, (first, last) = pipeline.settings.row_filter(table), positions
+    eras = filters_in_eras(pipeline, known_sources(pipeline), [table], said).get(table, {})
+    mine = eras.get(source, eras.get(None, ()))
+    begun = [one.rows for one in mine if one.since is None or one.since <= first][-1:]
+    later = [one.rows for one in mine if one.since is not None and first < one.since <= last]
+    return () if rows is None else tuple(dict.fromkeys([*begun, *later])) or (rows,)
 
 
 def filter_of_rows(

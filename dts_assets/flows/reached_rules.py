@@ -14,9 +14,10 @@ from dts_assets.flows.layers import CHANGELOG
 from dts_assets.flows.pipeline import Pipeline
 from dts_assets.flows.stored_statements import stored_statements
 from dts_assets.model.column_rules import ColumnRule, RuleOf, no_rule, rule_on
-from dts_assets.model.columns import Column
+from dts_assets.model.columns import Column, same_name
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.tables import TableId
+from dts_assets.planning.copied_rules import rule_digest
 from dts_assets.stages.reached_tables import Reached, reached_rule, reached_tables
 
 PASSED_PROPERTY = "dts-assets.passed-rules"
@@ -43,6 +44,21 @@ def rule_finder(pipeline: Pipeline, table: TableId) -> RuleOf:
         return reached_rule(ruled, name)
 
     return rule_of
+
+
+def rule_finder_of_changelog(pipeline: Pipeline, table: TableId) -> RuleOf:
+    """Return the function that gives the rule on a column of the rows that come into a changelog.
+
+    Rows that stand there may have passed rules of tables that they reached by statements of before. A window that is made again
+    may have lost such a statement to one that is not made yet, so further rows pass these rules, too.
+    """
+    rule_of = rule_finder(pipeline, table)
+    passed = passed_by(pipeline, table) if pipeline.settings.columns else {}
+    if not passed:
+        return rule_of
+    by_digest = {rule_digest(one.rule): one.rule for one in pipeline.settings.columns.values()}
+    by_name = {same_name(name): by_digest[digest] for name, digest in passed.items() if digest in by_digest}
+    return lambda name: rule_of(name) or by_name.get(same_name(name))
 
 
 def reached_from(pipeline: Pipeline) -> Mapping[TableId, frozenset[Reached]]:

@@ -13,7 +13,7 @@ from dts_assets.flows.ambiguous_changes import ambiguous_by_window, corrected_ma
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
-from dts_assets.flows.filter_statements import judged_otherwise
+from dts_assets.flows.filter_statements import judged_otherwise, with_other_names
 from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.pauses import pause_tables
@@ -82,6 +82,8 @@ def materialize_tables(
         plan = plan_tables(
             pipeline, sorted(windows), selection, turn, progress, before_waiting=before if waited else None
         )
+        judged = judged_otherwise(pipeline, plan)
+        plan = replace(plan.with_moved(judged.appended), judged_otherwise=judged.others)
         return _materialize(pipeline, plan, spark, progress, defer)
 
 
@@ -110,6 +112,7 @@ def _materialize(
     plan = plan.with_moved(decoded.before.moved)
     lost = quarantined_entries(tally for result in decoded.results for tally in result.tallies.items())
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
+    _mark_judged_otherwise(pipeline, plan, progress)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
     # Now the statements of this run are stored, too.
     plan, more = _with_rules(pipeline, plan, (), spark=spark, progress=progress)
@@ -291,6 +294,13 @@ def _with_quarantined(marks: Iterable[Cut], entries: Mapping[datetime, int]) -> 
     return tuple(with_quarantined(mark, entries.get(mark.window.start, 0)) for mark in marks)
 
 
+def _mark_judged_otherwise(pipeline: Pipeline, plan: TablesPlan, progress: Progress) -> None:
+    """Mark other windows as stale before the statements are stored, which a killed run would take for known to them."""
+    if others := plan.judged_otherwise:
+        progress(f"tables: {len(others)} other windows were judged by row filters whose columns have other names there")
+        pipeline.ledger.replace_cuts([mark.window for mark in others], others, turn=plan.turn)
+
+
 def _mark_windows(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced, progress: Progress) -> None:
     """Write the marks of a run that made everything of its windows.
 
@@ -311,10 +321,9 @@ def _mark_windows(pipeline: Pipeline, plan: TablesPlan, advanced: _Advanced, pro
             )
         return
     pipeline.ledger.replace_lineages(plan.history.lineages.all)
-    if others := judged_otherwise(pipeline, plan):
-        progress(f"tables: {len(others)} other windows were judged by row filters whose columns have other names there")
-        pipeline.ledger.replace_cuts([mark.window for mark in others], others, turn=plan.turn)
-    pipeline.ledger.replace_cuts(plan.windows, advanced.marks, turn=plan.turn)
+    stale = {mark.window for mark in plan.judged_otherwise}
+    marks = [with_other_names(mark) if mark.window in stale else mark for mark in advanced.marks]
+    pipeline.ledger.replace_cuts(plan.windows, marks, turn=plan.turn)
     _take_out_of_backlog(pipeline, plan, advanced)
     settle_days(pipeline, progress)
 

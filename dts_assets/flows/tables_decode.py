@@ -51,6 +51,7 @@ from dts_assets.stages.redelivered_entries import EntryKeys
 from dts_assets.store.columns import changelog_columns
 from dts_assets.store.schemas import changelog_layout
 from dts_assets.store.stored_files import StoredFile
+from dts_assets.wire.ddl.schema_history import SourceStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,10 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     cells, suspicions = pipeline.cells(plan.windows_again), plan.history.suspicions
     compared = (other for cell in cells if cell in suspicions for other in suspicions[cell].earlier)
     refuse_tables_again(pipeline, cells, compared)
-    _take_back_marks(pipeline, plan)
+    pipeline.ledger.require_turn(MARKED, plan.turn)
+    # First, since a run that finds no marks does not look for tables to which statements may have moved rows of these.
     pipeline.ledger.change_backlog(lambda rows: entered(rows, plan.changelogs, plan.run))
+    _take_back_marks(pipeline, plan)
     before = find_redelivered_changes(
         pipeline, plan.history, plan.windows_again, plan.tables,
         base=plan.base("redeliveries", [window.start for window in plan.windows_again]), ends=plan.appends.from_offsets,
@@ -147,15 +150,17 @@ def _decode(
     spark: SparkProvider,
     progress: Progress,
 ) -> Decoded:
-    rules = ruled_tables(pipeline, tables, statements_of_run(pipeline, plan))
+    said = statements_of_run(pipeline, plan)
+    rules = ruled_tables(pipeline, tables, said)
     routes = pipeline.settings.routes
     sources = known_sources(pipeline) if routes else {}
     shapes = pipeline.ledger.table_shapes(plan.windows_again) if rules or routes else []
     rules = with_lists(rules, routed := routed_shapes(pipeline, shapes), routes)
+    tables = {table: rules[table].stored if table in rules else columns for table, columns in tables.items()}
     refused = tables_to_refuse(rules, routed)
     refused |= refused_by_routes(routes, {table: some for table, some in sources.items() if table in tables}, shapes)
     copied = [one for some in plan.brought.values() for one in some]
-    refused |= refused_copies(pipeline, copied, tables)
+    refused |= refused_copies(pipeline, copied, tables, said)
     refused |= refused_by_sets(pipeline, (one.table for one in copied), tables)
     tables = {table: columns for table, columns in tables.items() if table not in refused}
     unconverted = convert_changelogs(pipeline, tables, spark=spark, progress=progress)
@@ -166,7 +171,7 @@ def _decode(
     session = spark()
     targets = {table: target for table, (_, target) in opened.results.items()}
     known = {table: some for table, some in sources.items() if table in targets}
-    tasks = _tasks(pipeline, plan, targets, before, known, cores=count_cores(session))
+    tasks = _tasks(pipeline, plan, targets, before, known, said, cores=count_cores(session))
     progress(f"changelog: decoding {len(plan.again)} windows of {len(opened.results)} tables")
     watched = Watched("changelog", "parts", of_bytes, progress)
     done = run_tasks(session, tasks, decode_changes, weight=lambda task: sum(task.bytes.values()), watched=watched)
@@ -206,10 +211,14 @@ def _tasks(
     targets: Mapping[TableId, TableTarget],
     before: Redelivered,
     sources: Mapping[TableId, tuple[TableId, ...]],
+    said: Sequence[SourceStatement],
     *,
     cores: int,
 ) -> list[TablesTask]:
-    """Return the tasks that write to changelogs, enough for so many ``cores``; ``sources`` are those of each table."""
+    """Return the tasks that write to changelogs, enough for so many ``cores``.
+
+    ``sources`` are those of each table, and ``said`` the statements that are stored behind the run.
+    """
     lake = pipeline.lake
     paths = [pipeline.path(name) for name in ("quarantine", "ddl")]
     for path in paths:
@@ -231,7 +240,7 @@ def _tasks(
         )
         for paths, sizes in shared_files(_entries_files(pipeline, plan), cores=cores)
     ]
-    return [*tasks, *copied_tasks(pipeline, plan.brought, targets, quarantine, ddl, sources)]
+    return [*tasks, *copied_tasks(pipeline, plan.brought, targets, quarantine, ddl, sources, said)]
 
 
 def _wanted(

@@ -49,7 +49,8 @@ class TablesPlan:
     also if a person resumes one meanwhile. ``catching_up`` has the windows that are made for some resumed tables alone, by window
     start. ``concerned`` are the tables that the run may have work for, None for all; ``backlog`` are the rows of the backlog as
     the run found them, and ``lacking`` the tables there, None for all. ``counted`` are the counts that the windows of ``again``
-    had. ``copied`` are the copied tables of these windows, by window start.
+    had. ``copied`` are the copied tables of these windows, by window start. ``judged_otherwise`` are the coming marks of other
+    windows, whose rows filters judged without the statements of this run.
     """
 
     windows: tuple[Window, ...]
@@ -73,6 +74,7 @@ class TablesPlan:
     concerned: frozenset[TableId] | None
     backlog: tuple[BacklogTable, ...]
     lacking: frozenset[TableId] | None
+    judged_otherwise: tuple[Cut, ...] = ()
 
     def with_tables(self, tables: Mapping[TableId, tuple[Column, ...]]) -> TablesPlan:
         """Return the plan with the changelogs of further tables."""

@@ -42,6 +42,15 @@ def filter_digest(rows: RowFilter | None) -> str | None:
     return None if rows is None else _digest(repr(rows))
 
 
+def filter_by_names(rows: RowFilter | None) -> str | None:
+    """Return the digest of a row filter with the names that its columns had in a copy; None without one."""
+    return None if rows is None else _BY_NAMES + _digest(repr(rows))
+
+
+_BY_NAMES = "names "
+"""The begin of such digests. Copies of earlier versions note the filter as the configuration has it."""
+
+
 def passed_now(columns: Sequence[Column], names: Iterable[str], rule_of: RuleOf) -> tuple[PassedRule, ...]:
     """Return the rules that columns of a copy pass now; ``names`` are theirs at the source."""
     by_name = {name: one for one in reversed(columns) for name in one.source_names}
@@ -50,11 +59,17 @@ def passed_now(columns: Sequence[Column], names: Iterable[str], rule_of: RuleOf)
 
 
 def rules_left(
-    rules: TableRules | None, columns: Sequence[Column], rule_of: RuleOf, rows: RowFilter | None, copied: CopiedTable
+    rules: TableRules | None,
+    columns: Sequence[Column],
+    rule_of: RuleOf,
+    rows: RowFilter | None,
+    copied: CopiedTable,
+    by_names: Sequence[RowFilter] = (),
 ) -> RulesLeft:
     """Return the rules of a table that a copy has not passed.
 
-    ``columns`` are those of the table before any rule, and ``rows`` is the row filter as it is written.
+    ``columns`` are those of the table before any rule, and ``rows`` is the row filter as it is written. ``by_names`` are the row
+    filters with the names that columns have at the positions of the copy.
     """
     names = {one.name for one in copied.columns}
     there = {name: one for one in reversed(columns) for name in one.source_names}
@@ -70,7 +85,13 @@ def rules_left(
             return RulesLeft(
                 clash=f"its copy has passed another rule on {passed.column} than the configuration has now"
             )
-    if copied.passed_filter is not None and copied.passed_filter != filter_digest(rows):
+    if (copied.passed_filter or "").startswith(_BY_NAMES):
+        # A copy is ahead of the stored statements, so its columns may have had other names than it was judged by.
+        if {copied.passed_filter} != {*map(filter_by_names, by_names)}:
+            return RulesLeft(
+                clash="its copy has passed another row filter than the configuration and the statements before it give"
+            )
+    elif copied.passed_filter is not None and copied.passed_filter != filter_digest(rows):
         return RulesLeft(clash="its copy has passed another row filter than the configuration has now")
     if rules is None:
         return RulesLeft()

@@ -9,6 +9,7 @@ from typing import TypeVar
 from dts_assets.model.ledger_rows import Cut, IngestWindow, RawWindow
 from dts_assets.model.tables import TableId
 from dts_assets.planning.pauses import resumed_in
+from dts_assets.planning.staleness import FILTERS_INPUT, OTHER_NAMES, input_text
 
 Mark = TypeVar("Mark", RawWindow, IngestWindow, Cut)
 
@@ -31,6 +32,7 @@ def made_meanwhile(
     It was not if it lacks a table that is not ``paused`` any more.
     """
     row = now.get(mark.window.start)
-    if row is None or resumed_in(row, paused):
+    # A run gives marks of other windows an input that makes them stale, and leaves their generation.
+    if row is None or resumed_in(row, paused) or input_text(FILTERS_INPUT, OTHER_NAMES) in row.inputs:
         return False
     return row != before.get(mark.window.start) and row.generation == mark.generation

@@ -110,3 +110,56 @@ def test_a_statement_that_comes_into_a_window_after_its_mark_judges_later_window
     harness.settle()
     assert [row["id"] for row in rows_of(harness)] == [1, 4]
     assert not harness.settle()
+
+
+def swapped(later: bool) -> tuple[Sold, Any]:
+    """Two windows; a swap of names comes into the first one after its mark. ``later`` rows of the second one follow."""
+    sold = Sold()
+    sold.put(0, id=1, region="eu", old="us")
+    sold.put(0, id=2, region="us", old="eu")
+    sold.source.checkpoint(border(0) + 100 * SECOND)
+    first = list(sold.source.messages)
+    sold.second = 200
+    sold.rename(0, region="old", old="region")
+    sold.source.checkpoint(border(0) + 500 * SECOND)
+    sold.put(1, id=3, region="eu", old="us")
+    sold.put(1, id=4, region="us", old="eu")
+    sold.source.checkpoint(border(1) + 250 * SECOND)
+    second = list(sold.source.messages)
+    if later:
+        sold.second = 300
+        sold.put(1, id=5, region="us", old="eu")
+        sold.source.checkpoint(border(1) + 500 * SECOND)
+        sold.source.checkpoint(border(2) + 500 * SECOND)
+    return sold, (first, second)
+
+
+LIVE: dict[str, Any] = {"window": {"live": True, "end": None}, "rows": {"bank.items": "region = 'eu'"}}
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_run_appends_to_no_window_that_a_filter_judged_by_former_names(tmp_path: Path, at_once: bool) -> None:
+    """The second window is made while it is open, before the first one has the statement in its tables."""
+    sold, (first, second) = swapped(later=True)
+    folder, bench = tmp_path / "capture", bench_in_process(tmp_path, "filter")
+    harness = open_short(bench, folder, first, complete=False, **LIVE)
+    harness.all(0)
+    write_capture(folder, second)
+    harness = bench.open(folder, name=harness.pipeline.name, partitions=LANES, complete=False, **LIVE)
+    harness.raw(0, 1)
+    harness.entries(0, 1)
+    harness.tables(1)
+    assert {row["after"]["id"] for row in harness.rows("changelog", *ITEMS.path)} == {1, 3}
+    write_capture(folder, sold.source.messages)
+    harness = bench.open(folder, name=harness.pipeline.name, partitions=LANES, complete=False, **LIVE)
+    harness.raw(0, 1)
+    harness.entries(0, 1)
+    if at_once:
+        harness.tables(0, 1)
+    else:
+        harness.tables(1)
+        harness.tables(0)
+    harness.settle()
+    assert [row["id"] for row in rows_of(harness)] == [1, 4, 5]
+    assert not harness.settle()

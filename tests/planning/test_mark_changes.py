@@ -9,6 +9,7 @@ from dts_assets.model.refreshes import Refresh
 from dts_assets.model.spans import Cell
 from dts_assets.model.windows import Window
 from dts_assets.planning.mark_changes import contradicts, made_meanwhile
+from dts_assets.planning.staleness import FILTERS_INPUT, OTHER_NAMES, input_text
 from tests.ledger_rows import cut_row, raw_row
 
 WINDOW = Window(datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 5, 1, tzinfo=UTC))
@@ -32,3 +33,8 @@ def test_a_window_that_another_run_has_made_from_the_same_inputs() -> None:
     assert not made_meanwhile({start: CUT}, {start: CUT}, CUT), "it stood before"
     assert not made_meanwhile({}, {}, CUT)
     assert not made_meanwhile({}, {start: replace(CUT, generation="other")}, CUT), "entries have changed since"
+
+
+def test_a_window_that_another_run_made_and_then_marked_as_judged_by_former_names_is_not_done() -> None:
+    stale = replace(CUT, inputs=(*CUT.inputs, input_text(FILTERS_INPUT, OTHER_NAMES)))
+    assert not made_meanwhile({}, {CUT.window.start: stale}, CUT)
