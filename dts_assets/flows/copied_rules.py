@@ -11,7 +11,7 @@ from dts_assets.errors.databases import CopyError
 from dts_assets.flows.known_tables import filter_among, filters_between, registered_columns
 from dts_assets.flows.layers import CHANGELOG, SQL
 from dts_assets.flows.pipeline import Pipeline
-from dts_assets.flows.reached_rules import rule_finder
+from dts_assets.flows.reached_rules import rule_finder_of_changelog
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, table_rules, unusable
 from dts_assets.model.columns import Column, ColumnShape, same_name
@@ -49,7 +49,7 @@ def rules_to_pass(
     if not settings.columns and not settings.rows:
         return NO_COPY_RULES
     columns = _columns(pipeline, table, shapes)
-    rule_of, names = rule_finder(pipeline, table), [one.name for one in shapes]
+    rule_of, names = rule_finder_of_changelog(pipeline, table), [one.name for one in shapes]
     filters = () if at is None else filters_between(pipeline, table, source, (at, at))
     row_filter = filters[0] if filters else filter_among(pipeline, table, names, source)
     rules = _rules(pipeline, table, columns, row_filter)
@@ -90,7 +90,9 @@ def rules_of_copy(
         among = filter_among(pipeline, table, [one.name for one in copied.columns], source)
         filters = () if among is None else (among,)
     rules = _rules(pipeline, table, columns, filters[0] if filters else None)
-    return rules_left(rules, columns, rule_finder(pipeline, table), settings.row_filter(table), copied, filters)
+    return rules_left(
+        rules, columns, rule_finder_of_changelog(pipeline, table), settings.row_filter(table), copied, filters
+    )
 
 
 def refused_copies(
@@ -145,7 +147,7 @@ def _rules(
     settings = pipeline.settings
     return table_rules(
         columns,
-        rule_finder(pipeline, table),
+        rule_finder_of_changelog(pipeline, table),
         row_filter,
         keeps_deleted=DELETED_AT in settings.snapshot_columns(table),
         writes_statements=SQL.takes(settings, table),
