@@ -98,7 +98,7 @@ def rules_of_copy(
 def refused_copies(
     pipeline: Pipeline, copied: Iterable[CopiedTable], tables: Iterable[TableId], said: Sequence[SourceStatement]
 ) -> dict[TableId, Fault]:
-    """Return the faults of tables whose copies have passed other rules than those of now, with the statements ``said``."""
+    """Return the faults of tables whose copies have passed other rules than now, with the statements ``said``."""
     found, wanted, copied = dict[TableId, Fault](), set(tables), tuple(copied)
     known = registered_columns(pipeline) if copied else {}
     for one in copied:

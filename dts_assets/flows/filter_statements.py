@@ -108,7 +108,7 @@ def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> JudgedOtherwise:
 
 
 def with_other_names(mark: Cut) -> Cut:
-    """Return a mark with the input that makes its window stale, as its filters judged by former names of columns."""
+    """Return a mark with the input that says that filters judged by former names of columns."""
     text = input_text(FILTERS_INPUT, OTHER_NAMES)
     return mark if text in mark.inputs else replace(mark, inputs=(*mark.inputs, text))
 

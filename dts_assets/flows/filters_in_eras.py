@@ -18,10 +18,10 @@ def filters_in_eras(
     tables: Iterable[TableId],
     said: Sequence[SourceStatement] | None,
 ) -> dict[TableId, dict[TableId | None, tuple[FilterSince, ...]]]:
-    """Return the row filters of tables from position to position, by source table; ``sources`` are those of each table.
+    """Return the row filters of tables from position to position, by source table.
 
-    There are none where one filter has one name for each column. Of merged tables each shard has statements of its own, and so
-    has each set of a TDSQL. None stands for all sources of a table.
+    ``sources`` are those of each table. There are none where one filter has one name for each column. Of merged tables each shard
+    has statements of its own, and so has each set of a TDSQL. None stands for all sources of a table.
     """
     settings = pipeline.settings
     filters = {table: parts for table in tables if (parts := settings.row_filters(table))}

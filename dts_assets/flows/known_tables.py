@@ -231,7 +231,7 @@ def filters_between(
     positions: tuple[SourcePosition, SourcePosition],
     said: Sequence[SourceStatement] | None = None,
 ) -> tuple[RowFilter, ...]:
-    """Return the row filters of a source table from one position to another, with the names that columns have there.
+    """Return the row filters of a source table with the names that columns have between two positions.
 
     ``table`` is its name in the lake. Without ``said`` the statements are those that are stored.
     """

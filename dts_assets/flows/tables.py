@@ -295,7 +295,10 @@ def _with_quarantined(marks: Iterable[Cut], entries: Mapping[datetime, int]) -> 
 
 
 def _mark_judged_otherwise(pipeline: Pipeline, plan: TablesPlan, progress: Progress) -> None:
-    """Mark other windows as stale before the statements are stored, which a killed run would take for known to them."""
+    """Mark other windows as stale before the statements are stored.
+
+    A later run would take stored statements for known to them.
+    """
     if others := plan.judged_otherwise:
         progress(f"tables: {len(others)} other windows were judged by row filters whose columns have other names there")
         pipeline.ledger.replace_cuts([mark.window for mark in others], others, turn=plan.turn)

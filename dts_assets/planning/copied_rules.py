@@ -43,7 +43,7 @@ def filter_digest(rows: RowFilter | None) -> str | None:
 
 
 def filter_by_names(rows: RowFilter | None) -> str | None:
-    """Return the digest of a row filter with the names that its columns had in a copy; None without one."""
+    """Return the digest of a row filter with the names of its columns in a copy, or None."""
     return None if rows is None else _BY_NAMES + _digest(repr(rows))
 
 
