@@ -118,7 +118,7 @@ def prove_behind(
         left = {partition: chain.open_fragments for partition, chain in sorted(chains.items())}
         unbroken = len(cells) == kafka_partitions and all(delivery is not None for delivery in before.values())
         doubted = {row.kafka_partition: _doubted(row, by_partition.get(row.kafka_partition, ())) for row in cells}
-        rests_on = _digest(before, left, gtids.text if unbroken else "", doubted)
+        rests_on = _digest(before, left, gtids.text if unbroken else "", doubted, trust_gtids=trust_gtids)
         judged = [
             _judge(row, before[row.kafka_partition], left.get(row.kafka_partition, 0), doubted[row.kafka_partition])
             for row in cells
@@ -251,12 +251,15 @@ def _digest(
     left: Mapping[int, int],
     gtids: str,
     doubted: Mapping[int, tuple[Problem, ...]],
+    *,
+    trust_gtids: bool,
 ) -> str:
     """Return a digest of the facts that a proof rests on.
 
-    They are the last numbers, the open sets and transactions, and the GTIDs of the windows before.
+    They are the last numbers, the open sets and transactions, and the GTIDs of the windows before. A later window may show that
+    the GTIDs are made up, and then they prove nothing in this one, either.
     """
-    facts: list[object] = [gtids, *(item for item in doubted.items() if item[1])]
+    facts: list[object] = [gtids, *(item for item in doubted.items() if item[1]), *([] if trust_gtids else ["made up"])]
     for partition, delivery in sorted(before.items()):
         if delivery is None:
             facts.append((partition, None))

@@ -90,6 +90,12 @@ def test_a_proof_rests_on_the_windows_before_and_not_on_its_own() -> None:
     assert (other[0], other[1] != rests_on[1]) == (rests_on[0], True)
 
 
+def test_a_proof_rests_on_gtids_that_a_later_window_may_show_to_be_made_up() -> None:
+    rows = row(0, delivery(1, 10)), row(1, delivery(11, 20))
+    made_up = prove_windows(rows, kafka_partitions=1, synced={}, trust_gtids=False).values()
+    assert all(one.rests_on != other.rests_on for one, other in zip(proofs(*rows), made_up, strict=True))
+
+
 def test_problems_and_windows_come_in_the_order_of_kafka_partitions_and_time() -> None:
     rows = [
         ingest_row(Cell(partition, GRID.at(number)), OffsetRange(number * 10, number * 10 + 10), delivery=found)
