@@ -173,9 +173,13 @@ class Unmakeable:
     def tables(self, row: Cut | None, inputs: Collection[str], entries: Mapping[Cell, IngestWindow]) -> bool:
         """Return whether the stored tables of a window have to stay as they are.
 
-        They do not where none were made, or where a Kafka partition has changes that they never had: it was added later.
+        They do not where none were made, or where a Kafka partition has changes that they never had: it was added later. Nor do
+        those of a window that was made while it was open, if the changes that came since may repeat removed ones: it is asked
+        for, refused, and so seen.
         """
         if row is None or not self.entries_of(inputs):
+            return False
+        if row.open_in and not self.entries_of(row.inputs):
             return False
         assert self.grid is not None, "nothing was removed without one"
         known = {text.rpartition("=")[0] for text in row.inputs}

@@ -266,6 +266,15 @@ def test_changes_of_a_kafka_partition_that_was_added_later_are_not_passed_over(c
     assert (GRID.at(1) in work.tables) == bool(changes)
 
 
+def test_an_open_window_that_begins_to_repeat_removed_changes_is_not_passed_over() -> None:
+    stored, gone = Needs().stored(), Unmakeable(Removed((removed(ENTRIES, 0, 4),)), GRID)
+    own, old = (input_text(entries_input(cell(number)), "g") for number in (7, 1))
+    row = replace(stored.cuts[GRID.at(7).start], inputs=(own,), open_in=(0,))
+    assert not gone.tables(row, (own, old), stored.entries)
+    assert gone.tables(replace(row, open_in=()), (own, old), stored.entries)
+    assert gone.tables(replace(row, inputs=(own, old)), (own, old), stored.entries)
+
+
 def test_rows_in_quarantine_stay_where_their_messages_or_entries_are_gone() -> None:
     stored = Needs(heads=[(0, 6, 5)]).stored()
     rows = [
