@@ -5,7 +5,7 @@ A run stores its statements when it has decoded its changes, and a filter judges
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -71,10 +71,12 @@ class JudgedOtherwise:
 
 def judged_otherwise(pipeline: Pipeline, plan: TablesPlan) -> JudgedOtherwise:
     """Return the windows that a filter judged without the statements of a run, before the run stores these."""
-    again = {window.start for window in plan.windows_again}
-    changed = _with_other_statements(pipeline, plan, again)
-    if not pipeline.settings.rows or not plan.selection.whole or not changed:
+    if not pipeline.settings.rows or not plan.selection.whole:
         return JudgedOtherwise()
+    changed = _with_other_statements(pipeline, plan)
+    if not changed:
+        return JudgedOtherwise()
+    again = {window.start for window in plan.windows_again}
     cuts = pipeline.ledger.cuts()
     # A window that is made again may have got statements since its last mark; others were judged without these.
     marked = {place for cut in cuts for place in _marked_statements(cut, pipeline.kafka_partitions)}
@@ -113,10 +115,9 @@ def with_other_names(mark: Cut) -> Cut:
     return mark if text in mark.inputs else replace(mark, inputs=(*mark.inputs, text))
 
 
-def _with_other_statements(pipeline: Pipeline, plan: TablesPlan, again: Collection[datetime]) -> set[Window]:
+def _with_other_statements(pipeline: Pipeline, plan: TablesPlan) -> set[Window]:
     """Return the windows to make whose statements that count are not those of their marks."""
-    now = {cell: frozenset(offsets) for cell, offsets in plan.history.statements.items() if cell.window.start in again}
-    found = set()
+    now, found = plan.history.statements, set()
     for window in plan.windows_again:
         mark = plan.stored.get(window.start)
         then = set() if mark is None else {*_marked_statements(mark, pipeline.kafka_partitions)}

@@ -22,6 +22,7 @@ from dts_assets.flows.taught_types import taught_before
 from dts_assets.model.added_columns import DELETED_AT
 from dts_assets.model.column_rules import TableRules, stored_columns, table_rules
 from dts_assets.model.columns import Column, ColumnShape, joined_type, same_name
+from dts_assets.model.filter_names import FilterSince
 from dts_assets.model.frontier import Frontier
 from dts_assets.model.helper_tables import helped_table
 from dts_assets.model.positions import SourcePosition
@@ -194,7 +195,7 @@ def ruled_tables(
     """
     settings, registered = pipeline.settings, _registered_tables(pipeline) or {}
     found, tables = {}, tuple(tables)
-    eras = filters_in_eras(pipeline, known_sources(pipeline), tables, said)
+    eras = filters_in_eras(pipeline, known_sources(pipeline), tables, said) if settings.rows else {}
     for table in tables if settings.columns or settings.rows else ():
         shape = registered[table].shape if table in registered else ()
         soft = DELETED_AT in settings.snapshot_columns(table)
@@ -219,8 +220,7 @@ def filter_among(pipeline: Pipeline, table: TableId, names: Iterable[str], sourc
     rows, there = pipeline.settings.row_filter(table), {same_name(name) for name in names}
     if rows is None:
         return None
-    eras = filters_in_eras(pipeline, known_sources(pipeline), [table], None).get(table, {})
-    found = (one.rows for one in reversed(eras.get(source, eras.get(None, ()))))
+    found = (one.rows for one in reversed(_eras_of(pipeline, table, source)))
     return next((one for one in found if there.issuperset(map(same_name, columns_of(one)))), rows)
 
 
@@ -236,11 +236,19 @@ def filters_between(
     ``table`` is its name in the lake. Without ``said`` the statements are those that are stored.
     """
     rows, (first, last) = pipeline.settings.row_filter(table), positions
-    eras = filters_in_eras(pipeline, known_sources(pipeline), [table], said).get(table, {})
-    mine = eras.get(source, eras.get(None, ()))
+    if rows is None:
+        return ()
+    mine = _eras_of(pipeline, table, source, said)
     begun = [one.rows for one in mine if one.since is None or one.since <= first][-1:]
     later = [one.rows for one in mine if one.since is not None and first < one.since <= last]
-    return () if rows is None else tuple(dict.fromkeys([*begun, *later])) or (rows,)
+    return tuple(dict.fromkeys([*begun, *later])) or (rows,)
+
+
+def _eras_of(
+    pipeline: Pipeline, table: TableId, source: TableId, said: Sequence[SourceStatement] | None = None
+) -> tuple[FilterSince, ...]:
+    eras = filters_in_eras(pipeline, known_sources(pipeline), [table], said).get(table, {})
+    return eras.get(source, eras.get(None, ()))
 
 
 def filter_of_rows(

@@ -217,7 +217,7 @@ def _tasks(
 ) -> list[TablesTask]:
     """Return the tasks that write to changelogs, enough for so many ``cores``.
 
-    ``sources`` are those of each table, and ``said`` the statements that are stored behind the run.
+    ``sources`` are those of each table, and ``said`` the statements that are stored after the run.
     """
     lake = pipeline.lake
     paths = [pipeline.path(name) for name in ("quarantine", "ddl")]

@@ -44,7 +44,8 @@ def filter_digest(rows: RowFilter | None) -> str | None:
 
 def filter_by_names(rows: RowFilter | None) -> str | None:
     """Return the digest of a row filter with the names of its columns in a copy, or None."""
-    return None if rows is None else _BY_NAMES + _digest(repr(rows))
+    digest = filter_digest(rows)
+    return None if digest is None else _BY_NAMES + digest
 
 
 _BY_NAMES = "names "

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dts_assets.flows.unproven import unproven_tables
-from tests.flows.harness import table_id
+from tests.flows.harness import Bench, Harness, table_id
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.short import LANES, SECOND, open_short, short_source
-from tests.flows.source import Ddl, Dml, write_capture
+from tests.flows.source import Ddl, Dml, Message, write_capture
 from tests.flows.source_tables import BIGINT, INT, Field, Table
 from tests.flows.test_renamed_filters import Sold, rows_of
 
@@ -79,41 +80,11 @@ def test_a_history_whose_rows_came_without_the_filters_column_is_named(
     assert clause in paused.reason
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("later_first", [True, False])
-def test_a_statement_that_comes_into_a_window_after_its_mark_judges_later_windows_anew(
-    tmp_path: Path, later_first: bool
-) -> None:
-    """The first window is made while it is open. Two columns swap their names then, and the next window may be made first."""
-    sold = Sold()
-    sold.put(0, id=1, region="eu", old="us")
-    sold.put(0, id=2, region="us", old="eu")
-    sold.source.checkpoint(border(0) + 100 * SECOND)
-    folder, bench = tmp_path / "capture", bench_in_process(tmp_path, "filter")
-    settings: dict[str, Any] = {"window": {"live": True, "end": None}, "rows": {"bank.items": "region = 'eu'"}}
-    first = open_short(bench, folder, sold.source.messages, complete=False, **settings)
-    first.all(0)
-    sold.second = 200
-    sold.rename(0, region="old", old="region")
-    sold.source.checkpoint(border(0) + 500 * SECOND)
-    sold.put(1, id=3, region="eu", old="us")
-    sold.put(1, id=4, region="us", old="eu")
-    sold.source.checkpoint(border(1) + 500 * SECOND)
-    sold.source.checkpoint(border(2) + 500 * SECOND)
-    write_capture(folder, sold.source.messages)
-    harness = bench.open(folder, name=first.pipeline.name, partitions=LANES, complete=False, **settings)
-    harness.raw(0, 1)
-    harness.entries(0, 1)
-    if later_first:
-        harness.tables(1)
-        assert {row["after"]["id"] for row in harness.rows("changelog", *ITEMS.path)} == {1, 3}
-    harness.settle()
-    assert [row["id"] for row in rows_of(harness)] == [1, 4]
-    assert not harness.settle()
+LIVE: dict[str, Any] = {"window": {"live": True, "end": None}, "rows": {"bank.items": "region = 'eu'"}}
 
 
-def swapped(later: bool) -> tuple[Sold, Any]:
-    """Two windows; a swap of names comes into the first one after its mark. ``later`` rows of the second one follow."""
+def swapped() -> tuple[Sold, list[Message]]:
+    """Two columns swap their names in the first window after its first messages, and rows of the second window follow."""
     sold = Sold()
     sold.put(0, id=1, region="eu", old="us")
     sold.put(0, id=2, region="us", old="eu")
@@ -124,37 +95,56 @@ def swapped(later: bool) -> tuple[Sold, Any]:
     sold.source.checkpoint(border(0) + 500 * SECOND)
     sold.put(1, id=3, region="eu", old="us")
     sold.put(1, id=4, region="us", old="eu")
-    sold.source.checkpoint(border(1) + 250 * SECOND)
-    second = list(sold.source.messages)
-    if later:
-        sold.second = 300
-        sold.put(1, id=5, region="us", old="eu")
-        sold.source.checkpoint(border(1) + 500 * SECOND)
-        sold.source.checkpoint(border(2) + 500 * SECOND)
-    return sold, (first, second)
+    return sold, first
 
 
-LIVE: dict[str, Any] = {"window": {"live": True, "end": None}, "rows": {"bank.items": "region = 'eu'"}}
+def grown(bench: Bench, folder: Path, name: str | None, messages: Sequence[Message]) -> Harness:
+    """A lake over a capture that has grown, with the entries of two windows."""
+    write_capture(folder, messages)
+    harness = bench.open(folder, name=name, partitions=LANES, complete=False, **LIVE)
+    harness.raw(0, 1)
+    harness.entries(0, 1)
+    return harness
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("later_first", [True, False])
+def test_a_statement_that_comes_into_a_window_after_its_mark_judges_later_windows_anew(
+    tmp_path: Path, later_first: bool
+) -> None:
+    """The first window is made while it is open. Two columns swap their names then, and the next window may be made first."""
+    sold, messages = swapped()
+    sold.source.checkpoint(border(1) + 500 * SECOND)
+    sold.source.checkpoint(border(2) + 500 * SECOND)
+    folder, bench = tmp_path / "capture", bench_in_process(tmp_path, "filter")
+    first = open_short(bench, folder, messages, complete=False, **LIVE)
+    first.all(0)
+    harness = grown(bench, folder, first.pipeline.name, sold.source.messages)
+    if later_first:
+        harness.tables(1)
+        assert {row["after"]["id"] for row in harness.rows("changelog", *ITEMS.path)} == {1, 3}
+    harness.settle()
+    assert [row["id"] for row in rows_of(harness)] == [1, 4]
+    assert not harness.settle()
 
 
 @pytest.mark.more
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_run_appends_to_no_window_that_a_filter_judged_by_former_names(tmp_path: Path, at_once: bool) -> None:
     """The second window is made while it is open, before the first one has the statement in its tables."""
-    sold, (first, second) = swapped(later=True)
+    sold, messages = swapped()
+    sold.source.checkpoint(border(1) + 250 * SECOND)
     folder, bench = tmp_path / "capture", bench_in_process(tmp_path, "filter")
-    harness = open_short(bench, folder, first, complete=False, **LIVE)
-    harness.all(0)
-    write_capture(folder, second)
-    harness = bench.open(folder, name=harness.pipeline.name, partitions=LANES, complete=False, **LIVE)
-    harness.raw(0, 1)
-    harness.entries(0, 1)
+    first = open_short(bench, folder, messages, complete=False, **LIVE)
+    first.all(0)
+    harness = grown(bench, folder, first.pipeline.name, sold.source.messages)
     harness.tables(1)
     assert {row["after"]["id"] for row in harness.rows("changelog", *ITEMS.path)} == {1, 3}
-    write_capture(folder, sold.source.messages)
-    harness = bench.open(folder, name=harness.pipeline.name, partitions=LANES, complete=False, **LIVE)
-    harness.raw(0, 1)
-    harness.entries(0, 1)
+    sold.second = 300
+    sold.put(1, id=5, region="us", old="eu")
+    sold.source.checkpoint(border(1) + 500 * SECOND)
+    sold.source.checkpoint(border(2) + 500 * SECOND)
+    harness = grown(bench, folder, first.pipeline.name, sold.source.messages)
     if at_once:
         harness.tables(0, 1)
     else:
