@@ -20,7 +20,7 @@ from dts_assets.model.tables import TableId
 from dts_assets.planning.snapshot_plans import SnapshotPlan, SnapshotState, TableWindow
 from dts_assets.stages.followed_columns import FollowedColumns
 from dts_assets.stages.history_statements import statements_text
-from dts_assets.stages.row_origins import moved_changes
+from dts_assets.stages.row_origins import held_counts, moved_changes
 from dts_assets.stages.version_eras import VersionEra, version_eras
 
 
@@ -153,5 +153,4 @@ def _told(
     if not bounds:
         return ()
     _, rows = pipeline.ledger.of_tables({name for name, _ in bounds})
-    held = (row for row in rows if row.first_position and frontier.holds(row.window_start, row.first_position))
-    return moved_changes(bounds, tuple(held))
+    return moved_changes(bounds, held_counts(rows, frontier))

@@ -43,6 +43,7 @@ from dts_assets.stages.row_origins import (
     RowOrigin,
     RowOrigins,
     arrivals,
+    held_counts,
     moved_changes,
     name_changes,
     origins_in_set,
@@ -101,7 +102,7 @@ class FollowedTables:
             return self._shards_at(table, frontier)
         source = self.sources[table]
         rows = row_origins(self._histories(frontier), source, self._columns)
-        found = self._followed(table, source, rows, self.pipeline.settings.schema_policy(table))
+        found = self._followed(table, source, rows, self.pipeline.settings.schema_policy(table), frontier)
         if found is None:
             return None
         names = {source, *(one.table for one in found.origins)}
@@ -201,7 +202,7 @@ class FollowedTables:
         for source, states in every:
             if source in mine and routes.takes_shard(table, source):
                 rows = known_origins(origins_in_set(histories[source.source_set], source, known))
-                found = self._followed(table, source, rows, SchemaPolicy.FOLLOW)
+                found = self._followed(table, source, rows, SchemaPolicy.FOLLOW, frontier)
                 if found is not None:
                     shards[routes.shard(source)] = replace(
                         found,
@@ -254,7 +255,7 @@ class FollowedTables:
         return None if found is None else arrived_columns(found, self.tables[table])
 
     def _followed(
-        self, table: TableId, source: TableId, rows: RowOrigins, policy: SchemaPolicy
+        self, table: TableId, source: TableId, rows: RowOrigins, policy: SchemaPolicy, frontier: Frontier | None = None
     ) -> FollowedTable | None:
         readers = self._readers(table)
         merged = dict.fromkeys([source, *self._known.get(table, ())], self.tables[table])
@@ -269,9 +270,9 @@ class FollowedTables:
             rule_on=self._rule_on if self.pipeline.settings.columns else None,
         )
         found = None if found is None else replace(found, zone=self.pipeline.clock_zone, by_rule=readers.by_rule)
-        if found is None or not found.is_moved:
+        if found is None or not found.is_moved or frontier is None:
             return found
-        return replace(found, moved_rows=self._moved_rows(rows.origins))
+        return replace(found, moved_rows=self._moved_rows(rows.origins, frontier))
 
     def _rule_on(self, source: TableId, name: str) -> str:
         if source not in self._rules:
@@ -346,15 +347,15 @@ class FollowedTables:
     def _told_types(self) -> Mapping[TableId, Mapping[str, str]]:
         return source_types(self.pipeline)
 
-    def _moved_rows(self, origins: Sequence[RowOrigin]) -> str:
-        """Return a digest of the changes that rows had under earlier names, whatever files hold them."""
+    def _moved_rows(self, origins: Sequence[RowOrigin], frontier: Frontier) -> str:
+        """Return a digest of the changes under earlier names that a frontier holds, whatever files have them."""
         routes = self.pipeline.settings.routes
         bounds = {
             (routes.lake_table(one.table) if routes.by_set else one.table, one.until)
             for one in origins
             if one.until is not None
         }
-        return list_digest(moved_changes(bounds, self._ledger_rows[1]))
+        return list_digest(moved_changes(bounds, held_counts(self._ledger_rows[1], frontier)))
 
     def last_position(self, table: TableId) -> SourcePosition | None:
         """Return the position of the last state of a table that anything tells of; None where nothing does."""

@@ -106,7 +106,8 @@ def step_of(before: FollowedTable | None, now: FollowedTable, state: SnapshotSta
         return None if now.is_moved else Step(now, None)
     if before is None:
         return Step(now, 0) if len(now.states) == 1 and not now.is_moved and state.present is None else None
-    if before.states != now.states[: len(before.states)] or before.origins != now.origins:
+    same_origins = before.origins == now.origins and before.moved_rows == now.moved_rows
+    if before.states != now.states[: len(before.states)] or not same_origins:
         return None
     if state.present is None:
         return Step(now, 0) if len(before.states) == 1 and not now.is_moved else None

@@ -61,6 +61,8 @@ def step_of_shards(before: FollowedShards | None, now: FollowedShards, state: Sn
             return None
         if former is not None and (former.states != one.states[: len(former.states)] or former.origins != one.origins):
             return None
+        if former is not None and former.moved_rows != one.moved_rows:
+            return None
     is_known = before.is_simple if state.present is None else before.digest == state.present.digest
     if not is_known or before.shards.keys() - now.shards.keys():
         return None

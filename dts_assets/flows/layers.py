@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dts_assets.flows.pipeline import Pipeline, SparkProvider
     from dts_assets.flows.reports import LayerOutcome, Progress
     from dts_assets.model.frontier import Frontier
+    from dts_assets.model.positions import SourcePosition
     from dts_assets.model.turns import Turn
     from dts_assets.model.windows import Window
     from dts_assets.planning.cut_tags import ClosedCut
@@ -47,7 +48,9 @@ class LayerWork:
     windows lack. `compared` are the windows that were made whole and may have kept rows, `kept` has those in which a table did.
     `backlog` are the tables that may have lacked changes before the run; None stands for all tables. `anew` says that all rows
     are made anew. ``closed`` are the closed cuts whose tags are kept; None leaves all tags as they are. ``goes_back`` says that a
-    table whose rows stand behind the frontier goes back to it; otherwise it keeps every change that it has applied.
+    table whose rows stand behind the frontier goes back to it; otherwise it keeps every change that it has applied. ``altered``
+    has by table the windows in which the run found new statements, with the least position that it found there, and ``moved_to``
+    are the tables to which statements moved changes that the run wrote, or that the frontier holds now.
     """
 
     pipeline: Pipeline
@@ -65,6 +68,8 @@ class LayerWork:
     anew: bool = False
     closed: tuple[ClosedCut, ...] | None = None
     goes_back: bool = False
+    altered: Mapping[TableId, Mapping[datetime, SourcePosition]] = field(default_factory=dict)
+    moved_to: Collection[TableId] = ()
 
     def frontier(self, table: TableId) -> Frontier:
         """Return the frontier to bring a table to."""

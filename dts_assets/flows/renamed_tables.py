@@ -147,14 +147,31 @@ def _told(pipeline: Pipeline, tables: Collection[TableId]) -> _Told:
 
 def with_new_names(pipeline: Pipeline, tables: Collection[TableId]) -> frozenset[TableId]:
     """Return tables of the lake and all tables to which statements have moved their rows since."""
-    routes, found = pipeline.settings.routes, set(tables)
-    statements = sorted(stored_statements(pipeline, None), key=lambda one: (one.position, one.place))
-    renames = (one for _, one in _effects(pipeline, statements) if one.kind is EffectKind.RENAME_TABLE)
-    for old, new in (effect.tables for effect in renames):
-        before, table = (routes.decoded_table(one) for one in (old, new))
-        if before in found and table is not None:
-            found.add(table)
-    return frozenset(found)
+    return tables_reached(pipeline, dict.fromkeys(tables)).union(tables)
+
+
+def tables_reached(pipeline: Pipeline, first: Mapping[TableId, SourcePosition | None]) -> frozenset[TableId]:
+    """Return the tables of the lake to which statements have moved rows of some changes.
+
+    ``first`` has the least position of the changes by table of the lake; None stands for any position.
+    """
+    routes, known = pipeline.settings.routes, [one for one in first.values() if one is not None]
+    since = min(known, default=None) if len(known) == len(first) else None
+    statements = stored_statements(pipeline, None, since=since) if first else ()
+    # Rows may pass through names that the lake does not have.
+    found, reached = dict[TableId, SourcePosition | None](first), set[TableId]()
+    for position, effect in _effects(pipeline, sorted(statements, key=lambda one: (one.position, one.place))):
+        if effect.kind is not EffectKind.RENAME_TABLE:
+            continue
+        old, new = (routes.decoded_table(one) or one for one in effect.tables)
+        least = found.get(old)
+        if old not in found or (least is not None and least > position):
+            continue
+        others = found.get(new, least)
+        found[new] = None if least is None or others is None else min(least, others)
+        if routes.decoded_table(effect.tables[-1]) is not None:
+            reached.add(new)
+    return frozenset(reached)
 
 
 def _effects(pipeline: Pipeline, statements: Iterable[SourceStatement]) -> Iterator[tuple[SourcePosition, Effect]]:

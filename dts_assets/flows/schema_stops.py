@@ -6,7 +6,8 @@ taken over. A rebuild of the rows leaves it there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from dts_assets.flows.followed_tables import FollowedTables
 from dts_assets.flows.known_tables import known_tables
@@ -31,25 +32,34 @@ _MOST_WORDS = 3
 
 
 def stop_of(
-    pipeline: Pipeline, table: TableId, stood_at: Frontier, before: FollowedTable | None, now: FollowedTable
+    pipeline: Pipeline,
+    table: TableId,
+    stood_at: Frontier,
+    before: FollowedTable | None,
+    now: FollowedTable | None,
+    *,
+    found: Mapping[datetime, SourcePosition] = {},
 ) -> Fault | None:
     """Return the fault of a table that stops at a schema change; None for one that goes on.
 
     ``stood_at`` is the frontier of the snapshot as it stands, and ``before`` has the schemas that it holds. Where no snapshot
-    stands there is nothing to protect.
+    stands there is nothing to protect. ``found`` has by window the position from which on a run found new statements: the
+    snapshot does not know them, even if it holds the window.
     """
-    if pipeline.settings.schema_policy(table) is not SchemaPolicy.STOP or stood_at.window is None:
+    stops = pipeline.settings.schema_policy(table) is SchemaPolicy.STOP
+    if now is None or not stops or stood_at.window is None:
         return None
-    found = changed_states(before, now, stood_at, _accepted(pipeline, table))
-    if not found:
+    since = min((position for start, position in found.items() if start <= stood_at.window), default=None)
+    changed = changed_states(before, now, stood_at, _accepted(pipeline, table), since=since)
+    if not changed:
         return None
-    state, more = now.states[found[0]], len(found) - 1
+    state, more = now.states[changed[0]], len(changed) - 1
     others = f", and {more} later {'change' if more == 1 else 'changes'}" if more else ""
     return Fault(
         SNAPSHOT.name,
         f"schema change of {table} at {state.position}",
         f"The schema of {table} changed at source position {state.position}{_window(state)}: "
-        f"{_words(now.states, found[0])}{others}; take it over with `{resume_command(table)}`.",
+        f"{_words(now.states, changed[0])}{others}; take it over with `{resume_command(table)}`.",
     )
 
 
@@ -67,16 +77,22 @@ def rows_of_other_keys(table: TableId) -> Fault:
 
 
 def changed_states(
-    before: FollowedTable | None, now: FollowedTable, stood_at: Frontier, accepted: SourcePosition | None
+    before: FollowedTable | None,
+    now: FollowedTable,
+    stood_at: Frontier,
+    accepted: SourcePosition | None,
+    *,
+    since: SourcePosition | None = None,
 ) -> tuple[int, ...]:
     """Return the numbers of the states behind a frontier that change columns, types or the key.
 
     ``accepted`` is the position up to which a person has taken changes over; None where nobody has. A table that another one
-    took the place of is held against the columns that it had.
+    took the place of is held against the columns that it had. States at or behind ``since`` are new, whatever the frontier.
     """
-    found, shape = list[int](), None if before is None else _shape(before.states[-1].schema)
+    known = [] if before is None else [one for one in before.states if since is None or one.position < since]
+    found, shape = list[int](), _shape(known[-1].schema) if known else None
     for place, state in enumerate(now.states):
-        if _holds(stood_at, state):
+        if _holds(stood_at, state) and (since is None or state.position < since):
             continue
         mine = _shape(state.schema)
         if shape is not None and mine != shape and (accepted is None or state.position > accepted):

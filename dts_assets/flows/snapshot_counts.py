@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 
+from dts_assets.flows.following import ChangesOrigin
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.model.key_periods import KeyPeriod, KeySpan, periods_between, spans_of
 from dts_assets.model.routes import Routes
 from dts_assets.model.tables import TableId
@@ -61,3 +64,17 @@ class Counts:
             if self._all is None:
                 self._all = windows_by_table(self._ledger.window_tables())
         return self._all.get(table, ())
+
+
+def with_facts_of(job: SnapshotJob, counts: Counts, origins: Iterable[ChangesOrigin]) -> SnapshotJob:
+    """Return a job that knows what changes under former names of its table are like."""
+    plan, windows = job.plan, [one for origin in origins for one in counts.of_all_time(origin.table)]
+    state = replace(
+        plan.state,
+        absent=plan.state.absent or any(one.absent_rows for one in windows),
+        moves=plan.state.moves or any(one.partial_moves for one in windows),
+        unfit=plan.state.unfit or any(one.invalid_values for one in windows),
+    )
+    truncating = job.truncating.union(one.window_start for one in windows if one.truncations)
+    plan = replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
+    return replace(job, truncating=truncating, plan=plan)

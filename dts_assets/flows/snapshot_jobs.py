@@ -42,7 +42,7 @@ from dts_assets.store.columns import flat_name
 from dts_assets.store.files import WriteTarget
 from dts_assets.store.planned_fields import PlannedSchema
 from dts_assets.store.schemas import POSITION_COLUMNS
-from dts_assets.store.stored_files import StoredFile
+from dts_assets.store.stored_files import StoredFile, last_position
 
 SHARE_ROWS = 500_000
 SHARE_BYTES = 24 << 20
@@ -295,7 +295,7 @@ def changelog_files(
             pipeline.table_path(CHANGELOG.name, table), rectangle, snapshot_id=log, bounds=bounds
         )
         if file.partition["window_start"] <= reached
-        and (least is None or file.partition["window_start"] in job.plan.newer or may_reach(_last(file), least))
+        and (least is None or file.partition["window_start"] in job.plan.newer or may_reach(last_position(file), least))
     ]
 
 
@@ -306,12 +306,6 @@ def origin_files(
     version, reached = version or job.plan.state.changelog_snapshot, job.plan.state.frontier.window
     files = pipeline.lake.data_files(pipeline.table_path(CHANGELOG.name, table), rectangle, snapshot_id=version)
     return [file for file in files if reached is not None and file.partition["window_start"] <= reached]
-
-
-def _last(file: StoredFile) -> SourcePosition | None:
-    """Return the greatest lineage, file number and position of a changelog file; None without bounds."""
-    found = [file.greatest[name] for name in POSITION_COLUMNS if name in file.greatest]
-    return SourcePosition(*found) if len(found) == len(POSITION_COLUMNS) else None
 
 
 def plan_merge(pipeline: Pipeline, job: SnapshotJob, looked: Sequence[Looked], run: str) -> Merge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,7 +13,6 @@ from dts_assets.flows.cut_tags import tagged
 from dts_assets.flows.followed_histories import followed_history
 from dts_assets.flows.followed_tables import FollowedTables, followed_sources
 from dts_assets.flows.following import (
-    ChangesOrigin,
     Following,
     Step,
     following,
@@ -38,7 +37,7 @@ from dts_assets.flows.reached_rules import passed_before
 from dts_assets.flows.reports import LayerOutcome
 from dts_assets.flows.schema_stops import rows_of_other_keys, stop_of
 from dts_assets.flows.snapshot_compaction import convert_rows
-from dts_assets.flows.snapshot_counts import Counts
+from dts_assets.flows.snapshot_counts import Counts, with_facts_of
 from dts_assets.flows.snapshot_jobs import SnapshotJob
 from dts_assets.flows.snapshot_layouts import asks_for_former_names, laid_out
 from dts_assets.flows.snapshot_merges import STATE_PROPERTY, MergedRows, merge_rows
@@ -253,6 +252,7 @@ def _follower(
             is_merged=bool(routes.shard_columns(table)),
         )
         or has_other_policy(job.before, pipeline.settings.schema_policy(table))
+        or table in {*work.altered, *work.moved_to}
         or asks_for_former_names(pipeline, job)
         or (routes.shard_columns(table) and job.plan.state.absent)  # shards may have different defaults
         or (routes.merges and job.before.frontier.window is None)  # a table may begin as a former shard
@@ -275,7 +275,7 @@ def _follower(
             stood = before if stood_at == job.before.frontier else tables.at(table, stood_at)
             assert not isinstance(before, FollowedShards), "a table is merged or not"
             assert not isinstance(stood, FollowedShards), "a table is merged or not"
-            stop = None if now is None else stop_of(pipeline, table, stood_at, stood, now)
+            stop = stop_of(pipeline, table, stood_at, stood, now, found=work.altered.get(table, {}))
             if stop is not None:
                 return stop
             plain = now is None or is_plain(now, columns, lacking=job.plan.state.absent, is_new=job.current is None)
@@ -292,7 +292,7 @@ def _follower(
                 if job.plan.rebuilds:
                     step = Step(now, None)
                 origins = origins_of(pipeline, tables, table, now.origins if now.is_moved else ())
-                job = _with_facts_of(job, counts, origins)
+                job = with_facts_of(job, counts, origins)
                 told = told_keys if now.is_moved else job.plan.spans
                 found = following(pipeline, layer, table, columns, job.before, step, told, origins)
                 job = _followed(pipeline, job, found)
@@ -312,20 +312,6 @@ def _follower(
     return follow
 
 
-def _with_facts_of(job: SnapshotJob, counts: Counts, origins: Iterable[ChangesOrigin]) -> SnapshotJob:
-    """Return a job that knows what changes under former names of its table are like."""
-    plan, windows = job.plan, [one for origin in origins for one in counts.of_all_time(origin.table)]
-    state = replace(
-        plan.state,
-        absent=plan.state.absent or any(one.absent_rows for one in windows),
-        moves=plan.state.moves or any(one.partial_moves for one in windows),
-        unfit=plan.state.unfit or any(one.invalid_values for one in windows),
-    )
-    truncating = job.truncating.union(one.window_start for one in windows if one.truncations)
-    plan = replace(plan, state=state, fold_absent=state.absent, follow_moves=state.moves)
-    return replace(job, truncating=truncating, plan=plan)
-
-
 def _history_follower(
     work: LayerWork,
     layer: Layer,
@@ -339,7 +325,10 @@ def _history_follower(
         table: work.tables[table]
         for table, job in planned.items()
         if table in sources
-        and needs_statements(job.before, job.plan, counts.windows(table), work.tables[table], moved=MOVED)
+        and (
+            table in work.moved_to
+            or needs_statements(job.before, job.plan, counts.windows(table), work.tables[table], moved=MOVED)
+        )
     }
     tables = FollowedTables(pipeline, asked)
 
@@ -395,7 +384,7 @@ def _of_shards(
         return _followed(pipeline, job, as_events_told(pipeline, layer, table, columns, now, job.plan.spans))
     step = ShardsStep(now, None) if step is None or job.plan.rebuilds else step
     origins = origins_of_shards(pipeline, tables, table, now)
-    job = _with_facts_of(job, counts, origins)
+    job = with_facts_of(job, counts, origins)
     return _followed(pipeline, job, following_shards(pipeline, layer, table, columns, job.before, step, key, origins))
 
 

@@ -8,8 +8,12 @@ from datetime import datetime
 import pyarrow as pa
 
 from dts_assets.flows.pipeline import Pipeline
+from dts_assets.model.positions import SourcePosition
+from dts_assets.planning.snapshot_plans import may_reach
 from dts_assets.stages.ddl_statements import source_statements
 from dts_assets.store.files import read_batches
+from dts_assets.store.schemas import POSITION_COLUMNS
+from dts_assets.store.stored_files import last_position
 from dts_assets.wire.ddl.schema_history import SourceStatement
 
 _KEYS = "foreign_keys"
@@ -19,9 +23,14 @@ DDL_COLUMNS = (
 )  # fmt: skip
 
 
-def stored_statements(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[SourceStatement]:
-    """Yield the statements of some windows (None: of all), as the table ``ddl`` has them."""
-    for rows in _ddl_rows(pipeline, starts):
+def stored_statements(
+    pipeline: Pipeline, starts: Collection[datetime] | None, *, since: SourcePosition | None = None
+) -> Iterator[SourceStatement]:
+    """Yield the statements of some windows (None: of all), as the table ``ddl`` has them.
+
+    Files that have no statement at or behind ``since`` are not read.
+    """
+    for rows in _ddl_rows(pipeline, starts, since):
         yield from source_statements(rows)
 
 
@@ -39,12 +48,16 @@ def windows_with_keys(pipeline: Pipeline) -> frozenset[datetime]:
     return frozenset(file.partition["window_start"] for file in files if file.greatest.get(_KEYS, 1))
 
 
-def _ddl_rows(pipeline: Pipeline, starts: Collection[datetime] | None) -> Iterator[pa.RecordBatch]:
+def _ddl_rows(
+    pipeline: Pipeline, starts: Collection[datetime] | None, since: SourcePosition | None
+) -> Iterator[pa.RecordBatch]:
     path = pipeline.path("ddl")
     rectangle: dict[str, set[object]] = (
         {"stage": {"tables"}} if starts is None else {"window_start": set(starts), "stage": {"tables"}}
     )
-    files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle)
+    bounds = () if since is None else POSITION_COLUMNS
+    files = [] if starts is not None and not starts else pipeline.lake.data_files(path, rectangle, bounds=bounds)
+    files = [file for file in files if since is None or may_reach(last_position(file), since)]
     store = pipeline.lake.file_store(path) if files else None
     for file in files:
         assert store is not None, "files have a store"

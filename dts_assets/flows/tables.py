@@ -16,6 +16,7 @@ from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.filter_statements import judged_otherwise, with_other_names
 from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
+from dts_assets.flows.moved_changes import moved_to_by
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.renamed_tables import register_renamed, restore_renamed
@@ -180,9 +181,11 @@ def _advance_layers(
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
     first, told = pipeline.first_window(), plan.history.past.frontier
     marks, cuts_before = plan.marks, dict(cuts)
+    stood_at = frontier(cuts, pipeline.grid, first=first, behind=told)
     if plan.selection.whole:
-        stood_at = frontier(cuts, pipeline.grid, first=first, behind=told).cut
-        made = plan.appends.marked(plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at)
+        made = plan.appends.marked(
+            plan.again, plan.ingested, run=plan.run, firsts=written.firsts, stood_at=stood_at.cut
+        )
         anew = proven_anew(plan.proven, plan.stored)
         lost = quarantined_entries(written.tallies.items())
         marks = _with_quarantined(sorted([*made, *anew], key=lambda mark: mark.window), lost)
@@ -222,7 +225,9 @@ def _advance_layers(
             plan.lacking,
             plan.selection.anew,
             closed,
+            altered=written.altered,
         ),
+        stood_at,
     )
     marked = plan.windows if plan.selection.whole else ()
     ambiguous = ambiguous_by_window(pipeline, known, plan.stored.values())
@@ -237,9 +242,9 @@ def _advance_layers(
 
 
 def _make_layers(
-    pipeline: Pipeline, plan: TablesPlan, written: Written, whole: LayerWork
+    pipeline: Pipeline, plan: TablesPlan, written: Written, whole: LayerWork, stood_at: Frontier
 ) -> tuple[dict[TableId, tuple[Column, ...]], dict[str, Mapping[TableId, LayerOutcome]], dict[TableId, Fault]]:
-    """Make the layers that are made from other layers.
+    """Make the layers that are made from other layers, which stood at a frontier before.
 
     All known tables are returned, the outcomes, and the faults of all tables so far.
     """
@@ -250,18 +255,20 @@ def _make_layers(
     register_counted(pipeline, plan.windows_again)
     renamed = register_renamed(pipeline, {*later, *(window.start for window in plan.windows)})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
+    moved_to = moved_to_by(pipeline, plan, written.touched, stood_at, whole.reached)
+    concerned = None if plan.concerned is None else plan.concerned | moved_to
     for layer in pipeline.layers:
         if layer.make is None or layer.made_from is None:
             continue
         asked_for = {table: known[table] for table in known if layer.takes(pipeline.settings, table)}
-        chosen = chosen_tables(asked_for, layer, plan.selection, without={*plan.paused, *faults}, among=plan.concerned)
+        chosen = chosen_tables(asked_for, layer, plan.selection, without={*plan.paused, *faults}, among=concerned)
         rows = do_apart(layer.name, chosen, partial(_has_rows, pipeline, layer, layer.made_from))
         tables = {
             table: columns
             for table, columns in chosen.items()
             if rows.results.get(table) or (layer.moves_rows and table in renamed and table not in rows.faults)
         }
-        outcomes[layer.name] = layer.make(replace(whole, tables=tables))
+        outcomes[layer.name] = layer.make(replace(whole, tables=tables, moved_to=moved_to))
         faults |= rows.faults
         faults |= {table: one.fault for table, one in outcomes[layer.name].items() if one.fault is not None}
     return known, outcomes, faults

@@ -35,8 +35,9 @@ class Written:
     ``tallies`` has the counts of all windows of the run by window start, Kafka partition and table; ``unbalanced`` what the
     counts leave out, by window start; ``firsts`` the least positions of the written rows, by window start.
     ``tables`` are the tables of which the run wrote files. ``kept`` has the compared windows in which each table kept its files:
-    like appended windows they only got rows. ``faults`` are those of tables whose changelogs were not committed,
-    with those of the decoding; the counts leave them out.
+    like appended windows they only got rows. ``touched`` has the least position of all that the run wrote or took away, by
+    table. ``altered`` has that of the cells that got statements, by table and window start. ``faults`` are those of tables whose
+    changelogs were not committed, with those of the decoding; the counts leave them out.
     """
 
     tallies: Mapping[TallyKey, TableTally]
@@ -45,6 +46,8 @@ class Written:
     tables: frozenset[TableId]
     faults: Mapping[TableId, Fault]
     kept: Mapping[TableId, frozenset[datetime]]
+    touched: Mapping[TableId, SourcePosition]
+    altered: Mapping[TableId, Mapping[datetime, SourcePosition]]
 
 
 def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, progress: Progress) -> Written:
@@ -82,7 +85,8 @@ def commit_tables(pipeline: Pipeline, plan: TablesPlan, decoded: Decoded, *, pro
     lacking = {mark.window.start for mark in (plan.again if still else ())}
     lacking |= {start for start, mark in plan.stored.items() if mark.paused}
     unbalanced = unbalanced_windows(pipeline, plan.windows, rejected, lacking=lacking)
-    return Written(tallies, unbalanced, _firsts(decoded.results), written, faults, kept_in)
+    touched, altered = _touched(plan, decoded.results, kept_in, without=still)
+    return Written(tallies, unbalanced, _firsts(decoded.results), written, faults, kept_in, touched, altered)
 
 
 def quarantined_entries(tallies: Iterable[tuple[TallyKey, TableTally]]) -> Mapping[datetime, int]:
@@ -202,6 +206,37 @@ def _firsts(results: Iterable[TablesResult]) -> dict[datetime, list[SourcePositi
             if tally.first is not None:
                 firsts.setdefault(start, []).append(tally.first)
     return firsts
+
+
+def _touched(
+    plan: TablesPlan,
+    results: Iterable[TablesResult],
+    kept_in: Mapping[TableId, Collection[datetime]],
+    *,
+    without: Collection[TableId],
+) -> tuple[dict[TableId, SourcePosition], dict[TableId, dict[datetime, SourcePosition]]]:
+    """Return ``touched`` and ``altered`` of what was written, but for tables ``without``."""
+    former, made = dict[TallyKey, TableTally](), dict[TallyKey, TableTally]()
+    for row in plan.counted:
+        keeps_rows = row.window_start in plan.appends.marks or row.window_start in kept_in.get(row.table, ())
+        if not keeps_rows and row.table not in without and plan.replaces(row.table, row.window_start):
+            counted = TableTally(first=row.first_position, statements=row.statements)
+            former[row.window_start, row.kafka_partition, row.table] = counted
+    for result in results:
+        compared = {key: one for key, one in result.compared.items() if key[0] not in kept_in.get(key[2], ())}
+        for key, tally in (*result.tallies.items(), *compared.items()):
+            if plan.replaces(key[2], key[0]):
+                made.setdefault(key, TableTally()).merge(tally)
+    touched, altered = dict[TableId, SourcePosition](), dict[TableId, dict[datetime, SourcePosition]]()
+    for (_, _, table), tally in (*former.items(), *made.items()):
+        if tally.first is not None:
+            touched[table] = min(tally.first, touched.get(table, tally.first))
+    for key, tally in made.items():
+        start, _, table = key
+        if tally.first is not None and tally.statements > former.get(key, TableTally()).statements:
+            mine = altered.setdefault(table, {})
+            mine[start] = min(tally.first, mine.get(start, tally.first))
+    return touched, altered
 
 
 def window_tables_of(

@@ -250,7 +250,7 @@ def plan_snapshot(
     newer = tuple(sorted(window.window_start for window in held if _brings_more(after, before.frontier, window)))
     old = before.frontier
     touched = frozenset(start for start in replaced if old.window is not None and start <= old.window)
-    firsts = {start: _first_new(old, stats[start]) for start in newer if start not in touched}
+    firsts = {start: first_new(old, stats[start]) for start in newer if start not in touched}
     # A statement alone brings no row that could be one of those that were applied already.
     new_rows = [position for start, position in firsts.items() if stats[start].has_rows]
     suspect = before.applied is not None and any(position <= before.applied for position in new_rows)
@@ -397,7 +397,7 @@ def _brings_more(after: Frontier, before: Frontier, window: TableWindow) -> bool
     return not before.holds(window.window_start, last_held(after, window))
 
 
-def _first_new(before: Frontier, window: TableWindow) -> SourcePosition:
+def first_new(before: Frontier, window: TableWindow) -> SourcePosition:
     """Return a lower bound of the positions that ``before`` does not hold."""
     if before.cut is not None and before.holds(window.window_start, window.first):
         return before.cut.next

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -69,6 +70,11 @@ def moved_changes(
             if bound is None or row.first_position <= bound
         )
     )
+
+
+def held_counts(rows: Iterable[WindowTable], frontier: Frontier) -> list[WindowTable]:
+    """Return the counts of windows of which a frontier holds a change."""
+    return [row for row in rows if row.first_position and frontier.holds(row.window_start, row.first_position)]
 
 
 def row_origins(histories: Histories, table: TableId, known: Collection[TableId]) -> RowOrigins:

@@ -104,7 +104,7 @@ def layout(
 
 
 POSITION_COLUMNS = tuple(f"source_position.{name}" for name in ("lineage", "file", "position"))
-"""The columns of a changelog that make up the position of a change."""
+"""The columns of a changelog, and of ``ddl``, that make up the position of a change or a statement."""
 
 
 def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:
@@ -194,7 +194,7 @@ It is also partitioned by ``stage``, so that a stage replaces its own rows by wh
 """
 
 REDELIVERIES = _system(declared.REDELIVERIES, (*CELL, "stage"), ("kafka_offset",))
-DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset", "foreign_keys"))
+DDL = _system(declared.DDL, (*CELL, "stage"), ("kafka_offset", "foreign_keys", *POSITION_COLUMNS))
 
 LAKE_FORMAT = "2"
 """The version of the layouts of a subscription's tables and of the meaning of their columns.

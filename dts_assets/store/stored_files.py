@@ -12,8 +12,10 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.types import IcebergType, NestedField, PrimitiveType, TimestamptzType
 
+from dts_assets.model.positions import SourcePosition
 from dts_assets.store.data_files import instant_of
 from dts_assets.store.delete_index import only_file
+from dts_assets.store.schemas import POSITION_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,12 @@ def stored_file(
         greatest,
         file.spec_id != table.spec().spec_id,
     )
+
+
+def last_position(file: StoredFile) -> SourcePosition | None:
+    """Return the greatest lineage, file number and position of a file's rows, each for itself; None without bounds."""
+    found = [file.greatest[name] for name in POSITION_COLUMNS if name in file.greatest]
+    return SourcePosition(*found) if len(found) == len(POSITION_COLUMNS) else None
 
 
 def _python_value(value: Any, kind: IcebergType) -> Any:

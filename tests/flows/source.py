@@ -122,6 +122,8 @@ class Source:
         self.changes: list[Change] = []
         self.checkpoints: list[Checkpoint] = []
         self.contents: dict[Position, Contents] = {}
+        self.statement_lanes: Iterable[int] | None = None
+        """The Kafka partitions that get statements; None stands for all."""
         self._lanes = [
             _Lane(timedelta(seconds=lag), start, 1000 * number + 5) for number, lag in enumerate(lags)
         ]  # fmt: skip
@@ -166,7 +168,8 @@ class Source:
         for number, (event, route) in enumerate(zip(events, routes, strict=True)):
             if isinstance(event, Ddl):
                 body = pb.Event(ddlEvent=pb.DDLEvent(schemaName=DATABASE, sql=event.sql, executionTime=1))
-                self._control(range(self.partitions), at, gtid, pb.DDL, body)
+                chosen = range(self.partitions) if self.statement_lanes is None else self.statement_lanes
+                self._control(chosen, at, gtid, pb.DDL, body)
                 continue
             self._dml(event, route, at, gtid)
             if checkpoint_inside and number == 0:
