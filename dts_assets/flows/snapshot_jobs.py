@@ -216,11 +216,12 @@ def _of_history(pipeline: Pipeline, job: SnapshotJob) -> dict[str, Any]:
     if found is None or not found.eras:
         return {}
     path = pipeline.table_path(CHANGELOG.name, job.table)
-    own = ChangesSource(pipeline.lake.target(path, "").location, pipeline.lake.file_store(path))
+    table = pipeline.lake.table(path)  # a table that had rows of other names alone has none
+    own = () if table is None else (ChangesSource(table.location(), pipeline.lake.file_store(path)),)
     # Versions end by the key of before, and rows that come are found by their own.
     eras = tuple(one for one in found.eras if job.holds(one.position.previous if one.ends else one.position))
     arrivals = {number: filtered_sources(pipeline, some, job.table) for number, some in found.origins.items()}
-    return {"eras": eras, "arrivals": arrivals, "changelogs": (own,)}
+    return {"eras": eras, "arrivals": arrivals, "changelogs": own}
 
 
 def merged_table(

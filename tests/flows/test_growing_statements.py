@@ -87,6 +87,7 @@ def test_windows_that_grow_end_as_if_read_at_once(bench_of: Bench, tmp_path: Pat
     assert not harness.pipeline.ledger.paused_tables()
     at_once = open_short(bench_of, tmp_path / "whole", messages, windows=WINDOWS, complete=False, **settings)
     at_once.settle()
+    assert not at_once.pipeline.ledger.paused_tables()
     assert rows_of(harness, "history") == rows_of(at_once, "history")
     assert rows_of(harness, "snapshot") == rows_of(at_once, "snapshot")
     expected = source.rows
