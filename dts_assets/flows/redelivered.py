@@ -12,6 +12,7 @@ from dts_assets.flows.pipeline import Pipeline, SparkProvider
 from dts_assets.flows.redelivered_tasks import IdentityResult, IdentityTask, find_in_cell
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.model.ledger_rows import WindowTable
 from dts_assets.model.spans import Cell
 from dts_assets.model.tables import TableId
 from dts_assets.model.windows import Window
@@ -25,7 +26,8 @@ from dts_assets.store.commit import Rectangle
 class Redelivered:
     """The entries of some cells that were delivered before.
 
-    ``moved`` are the starts of the windows of which changes that were stored are copies by now: their original came later.
+    ``moved`` are the starts of the windows of which changes that were stored are copies by now, or the other way round: messages
+    that came later showed it.
     """
 
     results: tuple[IdentityResult, ...]
@@ -60,6 +62,7 @@ def find_redelivered_changes(
     *,
     base: Collection[str],
     ends: Mapping[tuple[int, datetime], int],
+    counted: Iterable[WindowTable],
     spark: SparkProvider,
     progress: Progress,
 ) -> Redelivered:
@@ -67,7 +70,7 @@ def find_redelivered_changes(
 
     Only suspicious cells are compared with earlier ones; if there is none, Spark is not started. ``base`` are the files that
     ``redeliveries`` had of these windows when the run was planned. ``ends`` are the first offsets, by Kafka partition and start,
-    of windows to whose changelogs rows are appended.
+    of windows to whose changelogs rows are appended, and ``counted`` the stored counts of tables in these.
 
     Raises:
         StaleGenerationError: Another run has written to these windows since.
@@ -102,6 +105,7 @@ def find_redelivered_changes(
                 routes=pipeline.settings.routes,
                 elsewhere=elsewhere.copies.get(one.cell),
                 suspicious=one.cell in history.suspicions,
+                end=ends.get((one.cell.kafka_partition, one.cell.window.start), 0),
             )
             for one in suspicious
         ]
@@ -110,7 +114,14 @@ def find_redelivered_changes(
         results = run_tasks(spark(), tasks, find_in_cell, weight=lambda task: len(task.own), watched=watched)
     rectangle: Rectangle = {"window_start": {window.start for window in windows}, "stage": {"tables"}}
     pipeline.lake.replace(path, rectangle, [file for result in results for file in result.files], base=base)
-    return Redelivered(tuple(results), elsewhere.moved)
+    former = {
+        (one.cell.window.start, one.cell.kafka_partition, table): count
+        for one in results
+        for table, count in one.former.items()
+    }
+    then = {(row.window_start, row.kafka_partition, row.table): row.redelivered for row in counted}
+    moved = frozenset(key[0] for key, count in then.items() if former.get(key, 0) != count)
+    return Redelivered(tuple(results), elsewhere.moved | moved)
 
 
 def _entries_files(pipeline: Pipeline, history: TopicHistory, suspicious: Sequence[Suspicion]) -> dict[Cell, list[str]]:

@@ -40,7 +40,8 @@ class IdentityTask:
 
     ``earlier`` has the files of each earlier cell, oldest cell first. ``stretches`` are those of all these cells, where messages
     carry ids; empty where positions tell copies. ``elsewhere`` are the copies of messages in other Kafka partitions, and
-    ``suspicious`` says that there may be other ones. ``tables`` are lake tables, to which ``routes`` lead.
+    ``suspicious`` says that there may be other ones. ``tables`` are lake tables, to which ``routes`` lead. ``end`` is the first
+    offset that is not in the changelogs yet, 0 where they are made anew.
     """
 
     cell: Cell
@@ -57,18 +58,21 @@ class IdentityTask:
     routes: Routes = NO_ROUTES
     elsewhere: CopiesElsewhere | None = None
     suspicious: bool = True
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityResult:
     """The entries of a cell that were delivered before.
 
-    It has the number of their changes by table, and the files that list them.
+    ``changes`` has the number of their changes by table, ``former`` that of those before the end of the changelogs. The
+    ``files`` list them.
     """
 
     cell: Cell
     keys: EntryKeys
     changes: Mapping[TableId, int]
+    former: Mapping[TableId, int]
     files: tuple[WrittenFile, ...]
 
 
@@ -76,16 +80,21 @@ def find_in_cell(task: IdentityTask, attempt: str) -> IdentityResult:
     """Find and list the entries of a cell that were delivered before."""
     found = _found(task)
     keys = keys_of(found)
-    counts = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")])
-    changes = Counter[TableId]()
+    changes, former = _counted(task, found), _counted(task, found.filter(pc.less(found["last_offset"], task.end)))
+    with TableWriter(task.redeliveries, attempt) as writer:
+        for batch in _listed(task, found).to_batches():
+            writer.write(batch)
+        return IdentityResult(task.cell, keys, changes, former, writer.close())
+
+
+def _counted(task: IdentityTask, found: pa.Table) -> Counter[TableId]:
+    """Return the number of changes by table."""
+    counts, changes = found.group_by(["database", "schema", "table"]).aggregate([("rows", "sum")]), Counter[TableId]()
     for row in counts.to_pylist():
         table = task.routes.decoded_table(TableId(row["database"] or "", row["schema"] or "", row["table"] or ""))
         if table is not None and table in task.tables:
             changes[table] += row["rows_sum"]
-    with TableWriter(task.redeliveries, attempt) as writer:
-        for batch in _listed(task, found).to_batches():
-            writer.write(batch)
-        return IdentityResult(task.cell, keys, changes, writer.close())
+    return changes
 
 
 def _found(task: IdentityTask) -> pa.Table:

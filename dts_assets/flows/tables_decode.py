@@ -29,6 +29,7 @@ from dts_assets.flows.redelivered import NOTHING_BEFORE, Redelivered, find_redel
 from dts_assets.flows.removed_rows import refuse_tables_again
 from dts_assets.flows.reports import Progress, of_bytes
 from dts_assets.flows.spark_tasks import Watched, run_tasks
+from dts_assets.flows.split_places import windows_with_split_places
 from dts_assets.flows.table_routes import refused_by_routes, refused_by_sets
 from dts_assets.flows.table_rules import tables_to_refuse, with_lists
 from dts_assets.flows.tables_plan import MARKED, TablesPlan
@@ -86,17 +87,23 @@ def decode_tables(pipeline: Pipeline, plan: TablesPlan, *, spark: SparkProvider,
     # First, since a run that finds no marks does not look for tables to which statements may have moved rows of these.
     pipeline.ledger.change_backlog(lambda rows: entered(rows, plan.changelogs, plan.run))
     _take_back_marks(pipeline, plan)
+    counted = (row for row in plan.counted if row.window_start in plan.appends.marks and row.table in plan.changelogs)
     before = find_redelivered_changes(
         pipeline, plan.history, plan.windows_again, plan.tables,
         base=plan.base("redeliveries", [window.start for window in plan.windows_again]), ends=plan.appends.from_offsets,
-        spark=spark, progress=progress,
+        counted=counted, spark=spark, progress=progress,
     )  # fmt: skip
     if before.moved:
-        progress(f"identity: {len(before.moved)} open windows are made again; originals of stored changes came later")
+        progress(f"identity: {len(before.moved)} open windows are made again; other changes than before are copies")
         plan = plan.with_moved(before.moved)
         _take_back_marks(pipeline, plan)
     began = time.monotonic()
     decoded = _decode(pipeline, plan, plan.changelogs, before, spark, progress)
+    if split := windows_with_split_places(pipeline, plan, decoded.results):
+        progress(f"changelog: {len(split)} open windows are made again; changes at one place of the log came in pieces")
+        plan, before = plan.with_moved(split), replace(before, moved=before.moved | split)
+        _take_back_marks(pipeline, plan)
+        decoded = _decode(pipeline, plan, plan.changelogs, before, spark, progress)
     surprises = {one for result in decoded.results for one in result.unsigned}
     if surprises and (wider := _widened(pipeline, decoded.tables, surprises)) is not None:
         count = len({(one.table, one.column) for one in surprises})
@@ -266,8 +273,8 @@ def _wanted(
     )
 
 
-def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[tuple[str, int]]]:
-    """Return the entries files to decode by window start, ``{start: [("a.parquet", 7)]}``, with bytes.
+def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[tuple[tuple[str, ...], int]]]:
+    """Return the entries files to decode of each cell by window start, ``{start: [(("a.parquet",), 7)]}``, with bytes.
 
     Of a window that is appended to they are the files with new entries.
 
@@ -278,17 +285,16 @@ def _entries_files(pipeline: Pipeline, plan: TablesPlan) -> dict[datetime, list[
     files = pipeline.lake.data_files(
         pipeline.path("entries"), {"window_start": {window.start for window in plan.windows_again}}
     )
-    found: dict[datetime, list[tuple[str, int]]] = {}
+    found: dict[datetime, list[tuple[tuple[str, ...], int]]] = {}
     by_cell = files_of_cells(pipeline, files, rows)
     _require_rows(pipeline, by_cell, [row for cell, row in rows.items() if cell.window in plan.windows_again])
     for cell, mine in by_cell.items():
         before = plan.appends.marks.get(cell.window.start)
         end = 0 if before is None else before.ends[cell.kafka_partition]
-        wanted = [
-            (file.path, file.bytes) for file in mine if cell not in rows or _reaches_beyond(file, rows[cell], end)
-        ]
+        wanted = [file for file in mine if cell not in rows or _reaches_beyond(file, rows[cell], end)]
         if wanted:
-            found.setdefault(cell.window.start, []).extend(wanted)
+            paths = tuple(file.path for file in wanted)
+            found.setdefault(cell.window.start, []).append((paths, sum(file.bytes for file in wanted)))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Protocol, TypeVar
 
 TASKS_PER_CORE = 2
@@ -42,11 +43,12 @@ def by_size(files: Iterable[_File], most: int) -> list[list[_File]]:
 
 
 def shared_files(
-    windows: Mapping[datetime, Sequence[tuple[str, int]]], *, cores: int
+    windows: Mapping[datetime, Sequence[tuple[tuple[str, ...], int]]], *, cores: int
 ) -> Iterator[tuple[tuple[str, ...], dict[datetime, int]]]:
     """Yield the share of each task: its paths and its bytes by window, ``(("a.parquet",), {start: 7})``.
 
-    ``windows`` has the files of each window as pairs of path and bytes, and ``cores`` tasks run at once. A large window is cut
+    ``windows`` has the files of each cell in offset order, with their bytes, by window: ``{start: [(("a.parquet",), 7)]}``. They
+    stay in one task and in this order. ``cores`` tasks run at once. A large window is cut
     into several tasks if there are few windows. Small windows share a task, since a chunk of many windows is decoded and
     counted in about the time of one.
     """
@@ -67,12 +69,12 @@ def shared_files(
         yield tuple(paths), sizes
 
 
-def _parts(files: Iterable[tuple[str, int]], most: int) -> list[tuple[list[str], int]]:
-    """Return files in at most ``most`` groups of about the same size, each with its size: ``[(["a.parquet"], 7)]``."""
+def _parts(cells: Iterable[tuple[tuple[str, ...], int]], most: int) -> list[tuple[list[str], int]]:
+    """Return the files of cells in at most ``most`` groups of about the same size, each with its size."""
     sizes = [0] * most
-    groups: list[list[str]] = [[] for _ in range(most)]
-    for path, size in sorted(files, key=lambda file: (-file[1], file[0])):
+    groups: list[list[tuple[str, ...]]] = [[] for _ in range(most)]
+    for paths, size in sorted(cells, key=lambda cell: (-cell[1], cell[0])):
         number = min(range(most), key=sizes.__getitem__)
         sizes[number] += size
-        groups[number].append(path)
-    return [(sorted(paths), size) for paths, size in zip(groups, sizes, strict=True) if paths]
+        groups[number].append(paths)
+    return [([*chain.from_iterable(sorted(some))], size) for some, size in zip(groups, sizes, strict=True) if some]

@@ -42,9 +42,7 @@ class RowsAtPlaces:
         if not len(rows):
             return found
         mine = entries.take(pa.array(rows))
-        in_log = np.asarray(mine["schema"].is_valid())
-        times = np.where(in_log, filled(mine["event_time"].view(pa.int64())), 0)
-        places = (file_numbers(mine["file_name"]).to_numpy(), filled(mine["position"]), times)
+        places = _places(mine)
         goes_on = self.cell == cell and self.last == tuple(int(one[0]) for one in places)
         begins = np.append(not goes_on, np.logical_or.reduce([one[1:] != one[:-1] for one in places]))
         sizes = pc.fill_null(mine["rows"], 0).to_numpy().astype(np.int64)
@@ -52,5 +50,18 @@ class RowsAtPlaces:
         numbers = passed - np.maximum.accumulate(np.where(begins, passed, -self.count if goes_on else 0))
         found[rows] = numbers
         self.cell, self.count = cell, int(numbers[-1] + sizes[-1])
-        self.last = (int(places[0][-1]), int(places[1][-1]), int(times[-1]))
+        self.last = (int(places[0][-1]), int(places[1][-1]), int(places[2][-1]))
         return found
+
+
+def is_place_split(entries: pa.RecordBatch, at: int) -> bool:
+    """Return whether the DML entry before a row of ``entries`` and the one in this row share a place."""
+    pair = entries.slice(at - 1, 2)
+    return 0 < at < len(entries) and all(one[0] == one[1] for one in _places(pair))
+
+
+def _places(entries: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return file, position, and in PostgreSQL's log the time of entries."""
+    in_log = np.asarray(entries["schema"].is_valid())
+    times = np.where(in_log, filled(entries["event_time"].view(pa.int64())), 0)
+    return file_numbers(entries["file_name"]).to_numpy(), filled(entries["position"]), times

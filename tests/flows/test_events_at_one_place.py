@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests.dts_messages import dml_event, entry, entry_set, number, text
-from tests.flows.harness import Harness
+from tests.flows.harness import Harness, settle_open
 from tests.flows.history import border
 from tests.flows.in_process import bench_in_process
 from tests.flows.source import Message, write_capture
@@ -103,3 +104,36 @@ def test_every_change_is_kept_once_in_any_order_of_windows(tmp_path: Path, at_ze
         backwards.all(window)
     backwards.settle()
     assert_equal(backwards, forwards)
+
+
+def in_pieces(*, at_zero: bool, sizes: Sequence[int]) -> list[Message]:
+    """One transaction whose events come in messages of so many, all in the first window."""
+    changes = [*chain("t", 0, 3), *chain("bag", 0, 3)]
+    made = transaction(1_000, changes, inner=0 if at_zero else 1_050, count=1)
+    ends = [*accumulate(sizes), len(made)]
+    sent = [made[at:until] for at, until in pairwise([0, *ends])]
+    end = transaction(2_000, [], inner=0, count=2)
+    return [
+        Message(0, offset, border(0) + timedelta(seconds=10 + offset), _value(entries), offset + 1)
+        for offset, entries in enumerate([*sent, end])
+    ]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("at_zero", [False, True])
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (4, 4), (2, 1, 1, 3, 3)])
+def test_a_transaction_that_arrives_between_two_refreshes_keeps_the_order_of_its_changes(
+    tmp_path: Path, at_zero: bool, sizes: Sequence[int]
+) -> None:
+    bench = bench_in_process(tmp_path, "pieces")
+    capture = tmp_path / "capture"
+    settings: dict[str, Any] = {
+        "partitions": 1, "window": {"end": border(3), "live": True}, "complete": False, "consistency": "window"
+    }  # fmt: skip
+    harness = bench.open(write_capture(capture, []), **settings)
+    for place, one in enumerate(in_pieces(at_zero=at_zero, sizes=sizes)):
+        write_capture(capture, [one], name=f"piece{place}")
+        settle_open(harness, rounds=10)
+    assert content(harness) == ([(0, "c"), (1, "a"), (2, "a")], [(0, "c"), (1, "a"), (2, "a")])
+    rows = harness.rows("changelog", "d", "t")
+    assert len({(row["source_position"]["position"], row["row_number"]) for row in rows}) == len(rows) == 5

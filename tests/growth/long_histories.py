@@ -371,11 +371,11 @@ PLANNING: dict[str, Case] = {
         lambda given: replaced_windows(given, {}, state=EMPTY_STATE, chains={START: Chain("c", frozenset(("r",)))}),
     ),
     "files of tasks": (
-        lambda count: {one.start: [("f", 9 << 20), ("g", 1)] for one in windows(count)},
+        lambda count: {one.start: [(("f",), 9 << 20), (("g",), 1)] for one in windows(count)},
         lambda given: list(shared_files(given, cores=2)),
     ),
     "files of one window": (
-        lambda count: {START: [(f"f{one}", one) for one in range(count)]},
+        lambda count: {START: [((f"f{one}",), one) for one in range(count)]},
         lambda given: list(shared_files(given, cores=2)),
     ),
     "quarantine": (

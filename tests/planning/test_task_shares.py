@@ -20,32 +20,38 @@ def test_every_file_goes_to_one_task_and_windows_are_cut_only_where_there_are_fe
     windows: list[list[int]], cores: int
 ) -> None:
     files = {
-        START + number * timedelta(hours=1): [(f"{number:02d}-{part}", size) for part, size in enumerate(parts)]
+        START + number * timedelta(hours=1): [
+            ((f"{number:02d}-{part}-late", f"{number:02d}-{part}-early"), size) for part, size in enumerate(parts)
+        ]
         for number, parts in enumerate(windows)
     }
-    owner = {path: start for start, some in files.items() for path, _ in some}
-    size_of = dict(file for some in files.values() for file in some)
+    owner = {path: start for start, some in files.items() for paths, _ in some for path in paths}
+    size_of = {path: size for some in files.values() for (path, _), size in some}
     tasks = list(shared_files(files, cores=cores))
-    assert sorted(path for paths, _ in tasks for path in paths) == sorted(size_of)
+    assert sorted(path for paths, _ in tasks for path in paths) == sorted(owner)
     for paths, by_window in tasks:
         assert len([key for key, _ in groupby(paths, owner.__getitem__)]) == len(by_window), (
             "a window's files stand together"
         )
         for start, size in by_window.items():
-            assert size == sum(size_of[path] for path in paths if owner[path] == start)
+            assert size == sum(size_of.get(path, 0) for path in paths if owner[path] == start)
+            mine = [path for path in paths if owner[path] == start]
+            assert mine[1::2] == [path.replace("late", "early") for path in mine[::2]], (
+                "a cell's files keep their order"
+            )
         assert len(by_window) == 1 or sum(by_window.values()) <= TASK_BYTES
     if len(windows) > TASKS_PER_CORE * cores:
         assert all(len([1 for _, by_window in tasks if start in by_window]) == 1 for start in files)
 
 
 def test_a_thousand_small_windows_are_few_tasks_and_one_window_of_many_files_is_several() -> None:
-    small = {START + number * timedelta(hours=1): [(str(number), 10_000)] for number in range(1000)}
+    small = {START + number * timedelta(hours=1): [((str(number),), 10_000)] for number in range(1000)}
     assert 4 <= len(list(shared_files(small, cores=2))) <= 8
-    assert len(list(shared_files({START: [(str(number), 10_000) for number in range(8)]}, cores=2))) == 4
+    assert len(list(shared_files({START: [((str(number),), 10_000) for number in range(8)]}, cores=2))) == 4
 
 
 def test_a_cluster_gets_tasks_for_all_of_its_cores() -> None:
-    one = {START: [(str(number), 10_000) for number in range(100)]}
+    one = {START: [((str(number),), 10_000) for number in range(100)]}
     assert len(list(shared_files(one, cores=32))) == 64
-    small = {START + number * timedelta(hours=1): [(str(number), 10_000)] for number in range(1000)}
+    small = {START + number * timedelta(hours=1): [((str(number),), 10_000)] for number in range(1000)}
     assert 64 <= len(list(shared_files(small, cores=32))) <= 128
