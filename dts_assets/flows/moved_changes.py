@@ -1,4 +1,4 @@
-"""The tables that have to look again at the changes of other names, because a run has written some of them."""
+"""The tables to which statements have moved changes that a run wrote under another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open windows to which no rows can be appended, since the changes at one place of the log came in pieces.
+"""Open windows to which nothing can be appended: changes at one place came in pieces.
 
 The changes at a place are numbered in their order, and a run that appends does not know how many came there before.
 """
@@ -26,9 +26,9 @@ _PLACE_COLUMNS = ("message_type", "last_offset", "schema", "event_time", "file_n
 def windows_with_split_places(
     pipeline: Pipeline, plan: TablesPlan, results: Iterable[TablesResult]
 ) -> frozenset[datetime]:
-    """Return the starts of windows that a run appends to whose first new change stands at the place of the last stored one.
+    """Return the starts of open windows whose first new change shares the place of the last stored one.
 
-    Entries are read of the cells alone where a change of a table is not behind all stored ones.
+    The run appends to these windows. Entries are read of the cells alone where a change of a table is not behind all stored ones.
     """
     stored = {
         (row.window_start, row.kafka_partition, row.table): row.last_position

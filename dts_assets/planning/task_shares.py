@@ -70,7 +70,7 @@ def shared_files(
 
 
 def _parts(cells: Iterable[tuple[tuple[str, ...], int]], most: int) -> list[tuple[list[str], int]]:
-    """Return the files of cells in at most ``most`` groups of about the same size, each with its size."""
+    """Return the files of cells in at most ``most`` groups of about one size, with their sizes."""
     sizes = [0] * most
     groups: list[list[tuple[str, ...]]] = [[] for _ in range(most)]
     for paths, size in sorted(cells, key=lambda cell: (-cell[1], cell[0])):

@@ -55,7 +55,7 @@ class RowsAtPlaces:
 
 
 def is_place_split(entries: pa.RecordBatch, at: int) -> bool:
-    """Return whether the DML entry before a row of ``entries`` and the one in this row share a place."""
+    """Return whether the change in a row of ``entries`` and the one before it share a place."""
     pair = entries.slice(at - 1, 2)
     return 0 < at < len(entries) and all(one[0] == one[1] for one in _places(pair))
 

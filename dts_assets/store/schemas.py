@@ -104,7 +104,7 @@ def layout(
 
 
 POSITION_COLUMNS = tuple(f"source_position.{name}" for name in ("lineage", "file", "position"))
-"""The columns of a changelog, and of ``ddl``, that make up the position of a change or a statement."""
+"""The columns of changelogs and ``ddl`` that make up the position of a row."""
 
 
 def changelog_layout(table: TableId, columns: Sequence[Column]) -> TableLayout:

@@ -38,7 +38,7 @@ class Moving:
     def work(self, windows: int, steps: int) -> None:
         """Do so many things in each of some windows; a CHECKPOINT comes now and then, and at the end of most windows."""
         for name in sorted(self.columns):  # rows of a name without any event would not be known to move
-            self._insert(name)
+            self.insert(name)
         for number in range(windows):
             for step in range(steps):
                 self.at = border(number) + timedelta(seconds=1 + step * 480 / steps)
@@ -74,15 +74,18 @@ class Moving:
     def _any(self) -> str:
         return self.random.choice(sorted(self.columns))
 
-    def _insert(self, name: str = "") -> None:
-        name = name or self._any()
-        numbers = range(self.numbers, self.numbers + self.random.randint(1, 4))
+    def insert(self, name: str, count: int = 0) -> None:
+        """Insert some rows into a table."""
+        numbers = range(self.numbers, self.numbers + (count or self.random.randint(1, 4)))
         self.numbers = numbers.stop
         made = [
             {one: number if one == "id" else self.random.randrange(99) for one in self.columns[name]}
             for number in numbers
         ]
         self.source.transaction(self.at, Dml(self._table(name), [(None, row) for row in made]))
+
+    def _insert(self) -> None:
+        self.insert(self._any())
 
     def _change(self) -> None:
         name = self._any()
@@ -105,9 +108,12 @@ class Moving:
     def _rename(self) -> None:
         free = self._free()
         if free:
-            old, new = self._any(), self.random.choice(free)
-            self._say(f"RENAME TABLE {old} TO {new}")
-            self._give(old, new)
+            self.rename(self._any(), self.random.choice(free))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a table another name."""
+        self._say(f"RENAME TABLE {old} TO {new}")
+        self._give(old, new)
 
     def _swap(self) -> None:
         one, other = self.random.sample(sorted(self.columns), 2)
@@ -124,14 +130,13 @@ class Moving:
             self.source.rows[gone] = {}
             del self.columns[gone]
             return
-        old, new = self._any(), self.random.choice(free)
-        self._say(f"RENAME TABLE {old} TO {new}")
-        self._give(old, new)
+        old = self._any()
+        self.rename(old, self.random.choice(free))
         self._say(f"CREATE TABLE {old} (id int NOT NULL PRIMARY KEY, n int)")
         self.columns[old] = ["id", "n"]
-        self._insert(old)
+        self.insert(old)
 
-    def _alter(self, name: str, clause: str, names: dict[str, str | int]) -> None:
+    def alter(self, name: str, clause: str, names: dict[str, str | int]) -> None:
         """Send a statement; ``names`` has by column the former name, or a number as its default."""
         self._say(f"ALTER TABLE {name} {clause}")
         self.columns[name] = [*names]
@@ -150,19 +155,19 @@ class Moving:
         if free:
             new, default = self.random.choice(free), self.random.randint(100, 999)
             same: dict[str, str | int] = {one: one for one in self.columns[name]}
-            self._alter(name, f"ADD COLUMN {new} int NOT NULL DEFAULT {default}", {**same, new: default})
+            self.alter(name, f"ADD COLUMN {new} int NOT NULL DEFAULT {default}", {**same, new: default})
 
     def _drop(self) -> None:
         name = self._any()
         if len(self.columns[name]) > 2:
             gone = self.random.choice(self.columns[name][1:])
-            self._alter(name, f"DROP COLUMN {gone}", {one: one for one in self.columns[name] if one != gone})
+            self.alter(name, f"DROP COLUMN {gone}", {one: one for one in self.columns[name] if one != gone})
 
     def _rename_column(self) -> None:
         name = self._any()
         free = [one for one in COLUMNS if one not in self.columns[name]]
         if free and len(self.columns[name]) > 1:
             old, new = self.random.choice(self.columns[name][1:]), self.random.choice(free)
-            self._alter(
+            self.alter(
                 name, f"RENAME COLUMN {old} TO {new}", {new if one == old else one: one for one in self.columns[name]}
             )

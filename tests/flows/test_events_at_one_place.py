@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dts_assets.flows import tables_decode
 from dts_assets.protocol import subscribe_pb2 as pb
 from tests.dts_messages import dml_event, entry, entry_set, number, text
 from tests.flows.harness import Harness, settle_open
@@ -119,21 +120,38 @@ def in_pieces(*, at_zero: bool, sizes: Sequence[int]) -> list[Message]:
     ]
 
 
+def grown(folder: Path, messages: Sequence[Message]) -> Harness:
+    """A lake of one live window that gets a message at a time."""
+    settings: dict[str, Any] = {
+        "partitions": 1, "window": {"end": border(3), "live": True}, "complete": False, "consistency": "window"
+    }  # fmt: skip
+    capture = folder / "capture"
+    harness = bench_in_process(folder, "pieces").open(write_capture(capture, []), **settings)
+    for place, one in enumerate(messages):
+        write_capture(capture, [one], name=f"piece{place}")
+        settle_open(harness, rounds=10)
+    return harness
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("at_zero", [False, True])
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (4, 4), (2, 1, 1, 3, 3)])
 def test_a_transaction_that_arrives_between_two_refreshes_keeps_the_order_of_its_changes(
     tmp_path: Path, at_zero: bool, sizes: Sequence[int]
 ) -> None:
-    bench = bench_in_process(tmp_path, "pieces")
-    capture = tmp_path / "capture"
-    settings: dict[str, Any] = {
-        "partitions": 1, "window": {"end": border(3), "live": True}, "complete": False, "consistency": "window"
-    }  # fmt: skip
-    harness = bench.open(write_capture(capture, []), **settings)
-    for place, one in enumerate(in_pieces(at_zero=at_zero, sizes=sizes)):
-        write_capture(capture, [one], name=f"piece{place}")
-        settle_open(harness, rounds=10)
+    harness = grown(tmp_path, in_pieces(at_zero=at_zero, sizes=sizes))
     assert content(harness) == ([(0, "c"), (1, "a"), (2, "a")], [(0, "c"), (1, "a"), (2, "a")])
     rows = harness.rows("changelog", "d", "t")
     assert len({(row["source_position"]["position"], row["row_number"]) for row in rows}) == len(rows) == 5
+
+
+@pytest.mark.more
+def test_changes_that_were_taken_for_copies_come_back_when_later_messages_show_that_they_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the look at split places, so that the comparison of copies alone finds them."""
+    monkeypatch.setattr(tables_decode, "windows_with_split_places", lambda *_: frozenset())
+    harness = grown(tmp_path, in_pieces(at_zero=False, sizes=(2, 1, 1, 5)))
+    assert content(harness)[0] == RIGHT[0][:3]
+    assert len(harness.rows("changelog", "d", "t")) == 5
+    assert "identity: 1 open windows are made again; other changes than before are copies" in harness.lines

@@ -18,7 +18,7 @@ from dts_assets.planning.kept_positions import first_lacking, kept_positions
 from dts_assets.planning.source_moments import AtPosition, complete_until, position_of
 from dts_assets.settings.row_filters import filter_of
 from dts_assets.stages.ddl_statements import source_statements
-from dts_assets.stages.row_origins import moved_changes
+from dts_assets.stages.row_origins import held_counts, moved_changes
 from dts_assets.wire.ddl.change_words import all_words
 from dts_assets.wire.ddl.filter_names import filter_names, filters_by_position
 from dts_assets.wire.ddl.schema_history import SourceStatement, schema_history, state_at
@@ -157,5 +157,8 @@ SCHEMA_STEPS: dict[str, Case] = {
             first_lacking(rows, {TABLE}, Frontier(START, START, None)),
         ),
     ),
-    "changes under former names": (lambda count: _cells(count)[0], lambda rows: moved_changes([(TABLE, _at(9))], rows)),
+    "changes under former names": (
+        lambda count: _cells(count)[0],
+        lambda rows: moved_changes([(TABLE, _at(9))], held_counts(rows, Frontier(START, START, None))),
+    ),
 }

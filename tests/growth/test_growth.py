@@ -66,6 +66,7 @@ STREAMS: list[tuple[WireFormat, str, Callable[[int], Stream]]] = [
 EXEMPT = {
     "planning.executors.*": "settings of Spark and the answers of four tasks, whatever a topic holds",
     "planning.moment_frontiers.*": "one pass over the marks of windows, and over the hundred versions that a table keeps",
+    "stages.rows_at_places.is_place_split": "it looks at two entries",
     "planning.copied_tables.reached_by": "one pass over the runs of a window",
     "wire.format.WireFormat.*": "an interface",
     "wire.format.ChangesFormat.*": "an interface",

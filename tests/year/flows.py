@@ -151,7 +151,7 @@ def make_tables(
     memory.replace_marks(contradicted, {})
     kill()
     failing = {table: fault for table, fault in faults.items() if table not in plan.paused}
-    written = Written({}, {}, {}, frozenset(), failing, {})
+    written = Written({}, {}, {}, frozenset(), failing, {}, {}, {})
     advanced = tables_flow._advance_layers(pipeline, plan, written, spark=_no_spark, progress=_unheard)
     pause_tables(pipeline, advanced.failed)
     memory.reached = not_behind(advanced.reached, memory.reached)
