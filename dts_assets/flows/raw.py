@@ -64,7 +64,7 @@ def _materialize(pipeline: Pipeline, span: Span, turn: Turn, spark: SparkProvide
     refuse_other_topic(pipeline, stored.values(), watermarks)
     planned = _plan(pipeline, span, stored.values(), watermarks)
     reads = [
-        plan_read(plan, stored.get(plan.cell))
+        plan_read(plan, stored.get(plan.cell), low=watermarks[plan.cell.kafka_partition].low)
         for plan in planned
         if not is_gone(plan, watermarks[plan.cell.kafka_partition])
     ]

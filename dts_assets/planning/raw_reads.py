@@ -36,15 +36,19 @@ class RawRead:
         return OffsetRange(max(self.offsets.start, watermark.low), self.offsets.end)
 
 
-def plan_read(plan: PlannedCell, row: RawWindow | None) -> RawRead:
-    """Return the reading of a cell, given its stored row.
+def plan_read(plan: PlannedCell, row: RawWindow | None, *, low: int = 0) -> RawRead:
+    """Return the reading of a cell, by its stored row and the first offset at the source.
 
-    An open cell is read on from its end. A cell that has closed is read again in the parts in which it was read first, so that it
-    gets the same generation again.
+    An open cell is read on from its end; one of another code version is read whole, unless the source has forgotten its begin. A
+    cell that has closed is read again in the parts in which it was read first, so that it gets the same generation again.
     """
-    if row is None or not row.refreshes or row.code_version != CODE_VERSION:
+    if row is None or not row.refreshes:
         return RawRead(plan, (plan.offsets,))
-    if row.closed_by is ClosedBy.OPEN and row.offsets.start == plan.offsets.start:
+    is_of_now = row.code_version == CODE_VERSION
+    is_open = row.closed_by is ClosedBy.OPEN and row.offsets.start == plan.offsets.start
+    if not is_of_now and not (is_open and low > row.offsets.start):
+        return RawRead(plan, (plan.offsets,))
+    if is_open:
         return RawRead(plan, (OffsetRange(row.offsets.end, max(plan.offsets.end, row.offsets.end)),), row)
     ends = [one.end_offset for one in row.refreshes if one.end_offset < plan.offsets.end]
     return RawRead(plan, tuple(map(OffsetRange, [plan.offsets.start, *ends], [*ends, plan.offsets.end])))

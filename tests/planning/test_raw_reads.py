@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -50,6 +51,15 @@ def test_an_open_cell_is_read_on_from_its_end() -> None:
 )
 def test_a_cell_that_cannot_be_appended_to_is_read_whole(row: object) -> None:
     assert plan_read(plan(10, 20), row).parts == (OffsetRange(10, 20),)  # type: ignore[arg-type]
+
+
+def test_an_open_cell_of_another_version_keeps_the_messages_that_the_source_has_forgotten() -> None:
+    row = raw_row(CELL, OffsetRange(10, 15), ClosedBy.OPEN, refreshes=READ_TWICE)
+    former = replace(row, code_version="0")
+    assert plan_read(plan(10, 20), former, low=10).parts == (OffsetRange(10, 20),)
+    read = plan_read(plan(10, 20), former, low=12)
+    assert (read.parts, read.appends_to) == ((OffsetRange(15, 20),), former)
+    assert plan_read(plan(10, 20), row, low=12).parts == (OffsetRange(15, 20),)
 
 
 def test_an_open_cell_that_begins_elsewhere_now_is_read_whole_in_its_parts() -> None:
