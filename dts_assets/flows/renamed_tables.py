@@ -9,6 +9,7 @@ from datetime import datetime
 from dts_assets.flows.known_tables import (
     known_sources,
     known_tables,
+    register_counted,
     register_shapes,
     registered_columns,
     source_types,
@@ -20,10 +21,26 @@ from dts_assets.model.ledger_rows import TableShapeRow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
 from dts_assets.model.told_places import ToldPlace, told_places
+from dts_assets.model.windows import Window
 from dts_assets.store.registry import lacks_renames, merge_registry
 from dts_assets.wire.ddl.effects import Effect, EffectKind
 from dts_assets.wire.ddl.schema_history import SourceStatement
 from dts_assets.wire.format import TableShape
+
+
+def register_names(
+    pipeline: Pipeline, windows: Sequence[Window], *, again: Sequence[Window], stored: Iterable[datetime]
+) -> frozenset[TableId]:
+    """Make the tables known that changes and statements tell, and return the new names that statements gave.
+
+    The statements are those of some windows and of the ``stored`` ones behind the first of them: a window that comes late tells
+    which columns a table had that a later one renames. The changes are those of the windows that were made ``again``.
+    """
+    first = min(window.start for window in windows)
+    restore_renamed(pipeline)
+    register_counted(pipeline, again)
+    later = (start for start in stored if start > first)
+    return register_renamed(pipeline, {*later, *(window.start for window in windows)})
 
 
 def register_renamed(pipeline: Pipeline, starts: Collection[datetime] | None) -> frozenset[TableId]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from dts_assets.model.byte_sizes import UNITS, unit_of
 from dts_assets.model.columns import Column
@@ -17,6 +17,8 @@ from dts_assets.planning.column_types import ConvertedColumn
 from dts_assets.planning.judgements import Judgement, judge_cell, judge_window
 from dts_assets.planning.pauses import Fault
 from dts_assets.wire.ddl.schema_news import SchemaNews
+
+Number = TypeVar("Number", int, float)
 
 Progress: TypeAlias = Callable[[str], None]
 """Takes one line for a person about what is being done."""
@@ -224,3 +226,20 @@ def of_bytes(done: int, total: int) -> str:
 
 def _lag(end: datetime, latest: datetime | None) -> float | None:
     return None if latest is None else (end - latest).total_seconds()
+
+
+def summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
+    """Return the sum of the numbers of every instant."""
+    total: dict[datetime, Number] = {}
+    for start, count in pairs:
+        total[start] = total[start] + count if start in total else count
+    return total
+
+
+def latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
+    """Return the latest of the instants that belong to every instant, without those that are not known."""
+    found: dict[datetime, datetime] = {}
+    for start, event in pairs:
+        if event is not None:
+            found[start] = max(event, found.get(start, event))
+    return found

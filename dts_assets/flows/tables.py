@@ -7,20 +7,28 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
 
 from dts_assets.flows.ambiguous_changes import ambiguous_by_window, corrected_marks_of_others
 from dts_assets.flows.apart import do_apart
 from dts_assets.flows.cut_tags import kept_cuts, remove_moved_tags, tag_unchanged
 from dts_assets.flows.falling_ids import compare_contents
 from dts_assets.flows.filter_statements import judged_otherwise, with_other_names
-from dts_assets.flows.known_tables import known_tables, register_counted, registered_columns
+from dts_assets.flows.known_tables import known_tables, registered_columns
 from dts_assets.flows.layers import CHANGELOG, EVERYTHING, SNAPSHOT, Layer, LayerWork, Selection
 from dts_assets.flows.moved_changes import moved_to_by
 from dts_assets.flows.pauses import pause_tables
 from dts_assets.flows.pipeline import Pipeline, SparkProvider
-from dts_assets.flows.renamed_tables import register_renamed, restore_renamed
-from dts_assets.flows.reports import NO_FACTS, LayerOutcome, Progress, TableReport, TablesReport, WindowReport
+from dts_assets.flows.renamed_tables import register_names
+from dts_assets.flows.reports import (
+    NO_FACTS,
+    LayerOutcome,
+    Progress,
+    TableReport,
+    TablesReport,
+    WindowReport,
+    latest,
+    summed,
+)
 from dts_assets.flows.ruled_changelogs import forget_plain_versions, pass_rules
 from dts_assets.flows.schema_news import schema_news
 from dts_assets.flows.settling import settle_days
@@ -46,8 +54,6 @@ from dts_assets.planning.pauses import Fault, pauses_of, windows_lacking, with_m
 from dts_assets.planning.snapshot_plans import Chain
 from dts_assets.planning.topic_marks import proven_anew
 from dts_assets.stages.table_tallies import TableTally, TallyKey
-
-Number = TypeVar("Number", int, float)
 
 
 def materialize_tables(
@@ -115,10 +121,11 @@ def _materialize(
     refuse_incomplete(pipeline, _with_quarantined(plan.marks, lost), plan.ingested)
     _mark_judged_otherwise(pipeline, plan, progress)
     written = commit_tables(pipeline, plan, decoded, progress=progress)
-    # Now the statements of this run are stored, too.
+    # Now the statements of this run are stored, too, and rules hold for the names that they gave.
+    renamed = register_names(pipeline, plan.windows, again=plan.windows_again, stored=plan.stored)
     plan, more = _with_rules(pipeline, plan, (), spark=spark, progress=progress)
     written = replace(written, faults={**unruled, **more, **written.faults})
-    advanced = _advance_layers(pipeline, plan, written, spark=spark, progress=progress)
+    advanced = _advance_layers(pipeline, plan, written, renamed, spark=spark, progress=progress)
     _mark_windows(pipeline, plan, advanced, progress)
     forget_plain_versions(pipeline, progress)
     upkeep = _upkeep(plan, advanced, written)
@@ -175,9 +182,18 @@ class _Advanced:
 
 
 def _advance_layers(
-    pipeline: Pipeline, plan: TablesPlan, written: Written, *, spark: SparkProvider, progress: Progress
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    written: Written,
+    renamed: Collection[TableId],
+    *,
+    spark: SparkProvider,
+    progress: Progress,
 ) -> _Advanced:
-    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow."""
+    """Bring the layers that are made from other layers to the frontier that the committed changelogs allow.
+
+    ``renamed`` are tables that statements of the run's windows gave their names.
+    """
     cuts = {start: window_cut(row) for start, row in plan.stored.items()}
     first, told = pipeline.first_window(), plan.history.past.frontier
     marks, cuts_before = plan.marks, dict(cuts)
@@ -228,6 +244,7 @@ def _advance_layers(
             altered=written.altered,
         ),
         stood_at,
+        renamed,
     )
     marked = plan.windows if plan.selection.whole else ()
     ambiguous = ambiguous_by_window(pipeline, known, plan.stored.values())
@@ -242,18 +259,17 @@ def _advance_layers(
 
 
 def _make_layers(
-    pipeline: Pipeline, plan: TablesPlan, written: Written, whole: LayerWork, stood_at: Frontier
+    pipeline: Pipeline,
+    plan: TablesPlan,
+    written: Written,
+    whole: LayerWork,
+    stood_at: Frontier,
+    renamed: Collection[TableId],
 ) -> tuple[dict[TableId, tuple[Column, ...]], dict[str, Mapping[TableId, LayerOutcome]], dict[TableId, Fault]]:
     """Make the layers that are made from other layers, which stood at a frontier before.
 
     All known tables are returned, the outcomes, and the faults of all tables so far.
     """
-    first = min(window.start for window in plan.windows)
-    # A window that comes late tells which columns a table had that a later one renames.
-    later = (start for start in plan.stored if start > first)
-    restore_renamed(pipeline)
-    register_counted(pipeline, plan.windows_again)
-    renamed = register_renamed(pipeline, {*later, *(window.start for window in plan.windows)})
     known, outcomes, faults = known_tables(pipeline), dict[str, Mapping[TableId, LayerOutcome]](), dict(written.faults)
     moved_to = moved_to_by(pipeline, plan, written.touched, stood_at, whole.reached)
     concerned = None if plan.concerned is None else plan.concerned | moved_to
@@ -374,9 +390,9 @@ def _window_reports(
     advanced: _Advanced, written: Written, results: Collection[TablesResult]
 ) -> tuple[WindowReport, ...]:
     """Return the report of every window of a run."""
-    changes = _summed((start, tally.changes) for (start, _, _), tally in written.tallies.items())
+    changes = summed((start, tally.changes) for (start, _, _), tally in written.tallies.items())
     reached = advanced.reached.window
-    seconds = _summed(pair for result in results for pair in result.seconds.items())
+    seconds = summed(pair for result in results for pair in result.seconds.items())
     return tuple(
         WindowReport(
             mark,
@@ -404,7 +420,7 @@ def _table_reports(
     by_table: dict[TableId, list[tuple[datetime, TableTally]]] = {}
     for (start, _, table), tally in tallies.items():
         by_table.setdefault(table, []).append((start, tally))
-    changes = {table: _summed((start, tally.changes) for start, tally in mine) for table, mine in by_table.items()}
+    changes = {table: summed((start, tally.changes) for start, tally in mine) for table, mine in by_table.items()}
     unseen = unseen_by_window(pipeline, windows)
     concerned = windows_concerned(pipeline, windows, news, unseen)
     facts = window_facts(pipeline, concerned, outcomes.get(SNAPSHOT.name, {}), news=news, unseen=unseen, columns=tables)
@@ -425,26 +441,10 @@ def _table_reports(
                 facts=facts.get(table, NO_FACTS),
                 concerned=concerned.get(table, frozenset()),
                 changes=changes.get(table, {}),
-                stored_bytes=_summed((file.partition[0], file.bytes) for file in files),
-                invalid_values=_summed((start, tally.invalid_values) for start, tally in mine),
-                quarantined=_summed((start, tally.quarantined) for start, tally in mine),
-                latest_event=_latest((start, tally.latest_event) for start, tally in mine),
+                stored_bytes=summed((file.partition[0], file.bytes) for file in files),
+                invalid_values=summed((start, tally.invalid_values) for start, tally in mine),
+                quarantined=summed((start, tally.quarantined) for start, tally in mine),
+                latest_event=latest((start, tally.latest_event) for start, tally in mine),
             )
         )
     return tuple(reports)
-
-
-def _summed(pairs: Iterable[tuple[datetime, Number]]) -> dict[datetime, Number]:
-    """Return the sum of the numbers of every instant."""
-    total: dict[datetime, Number] = {}
-    for start, count in pairs:
-        total[start] = total[start] + count if start in total else count
-    return total
-
-
-def _latest(pairs: Iterable[tuple[datetime, datetime | None]]) -> dict[datetime, datetime]:
-    latest: dict[datetime, datetime] = {}
-    for start, event in pairs:
-        if event is not None:
-            latest[start] = max(event, latest.get(start, event))
-    return latest

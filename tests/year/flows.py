@@ -152,7 +152,7 @@ def make_tables(
     kill()
     failing = {table: fault for table, fault in faults.items() if table not in plan.paused}
     written = Written({}, {}, {}, frozenset(), failing, {}, {}, {})
-    advanced = tables_flow._advance_layers(pipeline, plan, written, spark=_no_spark, progress=_unheard)
+    advanced = tables_flow._advance_layers(pipeline, plan, written, frozenset(), spark=_no_spark, progress=_unheard)
     pause_tables(pipeline, advanced.failed)
     memory.reached = not_behind(advanced.reached, memory.reached)
     memory.replace_marks((), {mark.window.start: mark for mark in advanced.marks})
