@@ -150,7 +150,7 @@ class Memory:
     def change_backlog(self, change: Callable[[Sequence[BacklogTable]], Sequence[BacklogTable]]) -> None:
         self._ask()
 
-    def window_tables(self, _: object = None) -> list[Any]:
+    def window_tables(self, _: object = None, *, since: object = None) -> list[Any]:
         return []
 
     def table_shapes(self, _: object = None) -> list[Any]:
