@@ -227,9 +227,7 @@ def _not_copied_yet(pipeline: Pipeline, frontier: Frontier) -> frozenset[TableId
     """
     copied = pipeline.ledger.copied_tables()
     taken = [one for one in copied if one.window_start is not None]
-    if frontier.cut is None:
-        return frozenset()
-    found = copied_meanwhile(taken, frontier.cut)
+    found = copied_meanwhile(taken, frontier)
     routes = pipeline.settings.routes
     tables = (routes.decoded_table(one) if routes else one for one in found)
     return frozenset(table for table in tables if table is not None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dts_assets.model.copied_tables import CopiedTable, CopyKind
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.message_retention import ENTRIES, NOTHING_REMOVED, Removed
 from dts_assets.model.positions import SourcePosition
@@ -117,17 +118,23 @@ def copies_inputs(copies: Iterable[CopiedTable]) -> tuple[str, ...]:
     return tuple(input_text(f"{COPY_INPUT}{one.copy}", f"{one.rows} rows") for one in copies)
 
 
-def copied_meanwhile(copies: Iterable[CopiedTable], position: SourcePosition) -> frozenset[TableId]:
-    """Return the tables that nobody knows as of a position, because a copy was not complete then.
+def copied_meanwhile(copies: Iterable[CopiedTable], frontier: Frontier) -> frozenset[TableId]:
+    """Return the tables that nobody knows as of a frontier, because a copy was not complete then.
 
-    They are tables whose first rows are a copy which was made later, and those of which rows were being read.
+    They are tables whose first rows are a copy which was made later, and those of which rows were being read. A frontier without
+    a cut holds whole windows, and with them the copies that these take.
     """
-    found = set()
+    found, position = set(), frontier.cut
     for copy in copies_in_force(copies):
         low, high = copy.low, copy.high
         if low is None or high is None or copy.kind is CopyKind.REPAIR:
             continue
-        if low <= position < high or (copy.kind is CopyKind.BOOTSTRAP and position < low):
+        is_first, start = copy.kind is CopyKind.BOOTSTRAP, copy.window_start
+        if position is not None:
+            is_later, was_read = position < low, low <= position < high
+        else:
+            is_later, was_read = start is not None and frontier.window is not None and start > frontier.window, False
+        if was_read or (is_first and is_later):
             found.add(copy.table)
     return frozenset(found)
 

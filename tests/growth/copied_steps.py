@@ -11,6 +11,7 @@ import pyarrow as pa
 from dts_assets.model.column_rules import ColumnRule, RuleKind, table_rules
 from dts_assets.model.columns import Column, ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.ledger_rows import IngestWindow
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.tables import TableId
@@ -60,7 +61,7 @@ def _taken(copies: list[CopiedTable]) -> None:
     found = windows_of_copies(copies, windows, windows.__getitem__)
     none: dict[datetime, list[IngestWindow]] = {start: [] for start in windows}
     assert Copies(tuple(copies)).by_window(none, windows.__getitem__) == found
-    copied_meanwhile(copies, SourcePosition(0, 1, len(copies)))
+    copied_meanwhile(copies, Frontier(START, None, SourcePosition(0, 1, len(copies))))
     taken_by(copies, found)
     copies_in_force([*copies, *copies])
     copies_inputs(copies)

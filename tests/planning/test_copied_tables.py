@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from dts_assets.model.columns import ColumnShape
 from dts_assets.model.copied_tables import CopiedChunk, CopiedTable, CopyKind, CopyState
+from dts_assets.model.frontier import Frontier
 from dts_assets.model.message_retention import ENTRIES, Removed, RemovedRows
 from dts_assets.model.positions import SourcePosition
 from dts_assets.model.spans import Cell
@@ -156,4 +158,15 @@ def test_rows_of_every_copy_in_force_are_emptied_by_the_next_one(some: list[tupl
 def test_moments_inside_a_copy_and_before_the_first_one_are_not_known(
     copy: CopiedTable, position: int, unknown: bool
 ) -> None:
-    assert copied_meanwhile([copy], at(position)) == (frozenset([ORDERS]) if unknown else frozenset())
+    frontier = Frontier(START, None, at(position))
+    assert copied_meanwhile([copy], frontier) == (frozenset([ORDERS]) if unknown else frozenset())
+
+
+@pytest.mark.parametrize("kind", CopyKind)
+@pytest.mark.parametrize("hours", [0, 1])
+def test_a_table_is_not_known_as_of_whole_windows_before_the_one_that_takes_its_first_copy(
+    kind: CopyKind, hours: int
+) -> None:
+    copy = replace(copied("a", (5, 9), kind=kind), window_start=START + timedelta(hours=hours))
+    unknown = kind is CopyKind.BOOTSTRAP and hours == 1
+    assert copied_meanwhile([copy], Frontier(START, START, None)) == (frozenset([ORDERS]) if unknown else frozenset())
